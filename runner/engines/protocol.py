@@ -1,0 +1,48 @@
+"""What an engine is to the worker. Engines know models and token ids; they know no store and no baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from driftpin.environment.environment import Environment
+from driftpin.suite.canary import Canary
+from driftpin.trace.probe import TraceKey
+from driftpin.trace.traceset import Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendered:
+    """A canary's prompt as the model gets it; `text` is None where no template or tokenizer was involved."""
+
+    text: str | None
+    ids: tuple[int, ...]
+
+
+class Engine(Protocol):
+    """One loaded model in one process, in one arm. Methods are called in the order in which they stand here."""
+
+    def load(self) -> None:
+        """Make the process deterministic and load the model; `ModelError` or `CannotMeasureError` with the remedy."""
+
+    def environment(self) -> Environment:
+        """Facts as they are now, after loading."""
+
+    def render(self, canary: Canary, clock: str | None) -> Rendered:
+        """Template, then tokenise without special tokens; `SuiteError` for a canary that needs a clock and has none."""
+
+    def warm_up(self) -> None:
+        """The declared warm-up: one fixed short decode and score whose results are thrown away."""
+
+    def decode(self, key: TraceKey, canary: Canary, rendered: Rendered) -> Trace:
+        """Greedy generation in the declared shape, through the model's ordinary `generate`."""
+
+    def score(self, key: TraceKey, canary: Canary, rendered: Rendered, output_ids: Sequence[int]) -> Trace:
+        """One teacher-forced prefill over prompt and given outputs."""
+
+    def observer_check(self, canary: Canary, rendered: Rendered) -> str | None:
+        """None when logits are bit-equal with recording on and off, else what differed."""
+
+    def close(self) -> None:
+        """Let go of the model."""
