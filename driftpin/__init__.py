@@ -1,0 +1,1 @@
+"""driftpin: pins the environment of language-model inference and watches it for drift."""

@@ -1,0 +1,1 @@
+"""Comparison of two sets of traces: facts, no opinion."""

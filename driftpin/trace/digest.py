@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ _GAMMA = 0x9E37_79B9_7F4A_7C15
 U64 = NDArray[np.uint64]
 
 
-def splitmix64(index: NDArray[np.integer]) -> U64:
+def splitmix64(index: NDArray[Any]) -> U64:
     """The index-th output of splitmix64 seeded with zero, for each index; shape kept, dtype uint64."""
     with np.errstate(over="ignore"):
         z = (index.astype(np.uint64) + np.uint64(1)) * np.uint64(_GAMMA)

@@ -11,6 +11,7 @@ from driftpin.canonical import canonical_json, sha256_hex
 from driftpin.errors import CorruptBlobError
 from driftpin.trace.columns import RESTORE
 from driftpin.trace.head import Head
+from driftpin.trace.health import Ill, ills
 from driftpin.trace.layers import Layers
 from driftpin.trace.probe import Probe, Shape, TraceKey
 from driftpin.trace.text import TraceText
@@ -38,6 +39,7 @@ class Trace:
             layers=None if self.layers is None else self.layers.sha256,
             text=self.text.sha256,
             layers_absent=self.layers_absent,
+            ills=ills(self.head, self.layers),
         )
 
 
@@ -52,12 +54,14 @@ class Entry:
     text: str | None = None
     layers_absent: str | None = None
     unmeasured: str | None = None  # reason
+    ills: tuple[Ill, ...] = ()  # what is wrong with the trace by itself, whatever it is compared with
 
     def to_json(self) -> dict[str, Any]:
         """As stored; absent parts are left out."""
         key = {"canary": self.key.canary, "probe": self.key.probe, "shape": self.key.shape, "repeat": self.key.repeat}
         parts = {name: getattr(self, name) for name in PARTS}
-        return key | {name: part for name, part in parts.items() if part is not None}
+        known = {name: part for name, part in parts.items() if part is not None}
+        return key | known | ({"ills": list(self.ills)} if self.ills else {})
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Entry:
@@ -68,7 +72,8 @@ class Entry:
             shape=Shape(value["shape"]),
             repeat=int(value["repeat"]),
         )
-        return cls(key=key, **{name: value.get(name) for name in PARTS})
+        ills = tuple(Ill(name) for name in value.get("ills", ()))
+        return cls(key=key, ills=ills, **{name: value.get(name) for name in PARTS})
 
     @property
     def blobs(self) -> tuple[str, ...]:

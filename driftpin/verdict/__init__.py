@@ -1,0 +1,1 @@
+"""The opinion: a comparison judged by policy."""
