@@ -1,0 +1,101 @@
+"""Content: every blob once, under the sha256 of its canonical uncompressed bytes. Knows nothing of what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, RowMapping, func, select
+
+from driftpin.canonical import sha256_hex
+from driftpin.errors import CorruptBlobError, NotFoundError
+from driftpin.store import tables
+from driftpin.store.access import IN_LIMIT, Access, insert_absent
+from driftpin.store.faults import corrupt
+from driftpin.store.packed import pack, unpack
+
+TABLE = tables.blobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packed:
+    """A blob ready to be written."""
+
+    sha256: str
+    kind: str
+    size: int  # bytes, uncompressed
+    data: bytes  # one zstd frame
+
+    @classmethod
+    def of(cls, data: bytes, kind: str) -> Packed:
+        """Hash and compress; done before a transaction begins, since it takes time."""
+        return cls(sha256=sha256_hex(data), kind=kind, size=len(data), data=pack(data))
+
+
+def write(conn: Connection, packed: Iterable[Packed]) -> None:
+    """Insert what is absent, in the order of digests so that two writers cannot wait for each other."""
+    rows = {p.sha256: {"sha256": p.sha256, "kind": p.kind, "size": p.size, "data": p.data} for p in packed}
+    insert_absent(conn, TABLE, [rows[sha256] for sha256 in sorted(rows)])
+
+
+def absent(conn: Connection, packed: Iterable[Packed]) -> list[Packed]:
+    """Those that are not stored yet, each once."""
+    wanted = {p.sha256: p for p in packed}
+    stored = conn.scalars(select(TABLE.c.sha256).where(TABLE.c.sha256.in_(list(wanted)))).all()
+    return [p for sha256, p in wanted.items() if sha256 not in stored]
+
+
+def _read(row: RowMapping) -> bytes:
+    what = f"Blob {row['sha256'][:12]} ({row['kind']})"
+    plain = unpack(bytes(row["data"]), row["size"], what)
+    if sha256_hex(plain) != row["sha256"]:
+        raise corrupt(what, "its content does not match its digest")
+    return plain
+
+
+@dataclass(frozen=True)
+class Blobs:
+    """Put and get; every read is checked against its digest."""
+
+    access: Access
+
+    def put(self, data: bytes, kind: str) -> str:
+        """Store `data` unless it is there already; returns its sha256."""
+        packed = Packed.of(data, kind)
+        with self.access.begin() as conn:
+            write(conn, [packed])
+        return packed.sha256
+
+    def get(self, sha256: str) -> bytes:
+        """The bytes under that digest; raises `NotFoundError` or `CorruptBlobError`."""
+        return self.get_many([sha256])[sha256]
+
+    def get_many(self, digests: Iterable[str]) -> dict[str, bytes]:
+        """Bytes by digest, each once; raises `NotFoundError` when one is missing."""
+        wanted, found = list(dict.fromkeys(digests)), {}
+        with self.access.read() as conn:
+            for start in range(0, len(wanted), IN_LIMIT):
+                query = select(TABLE).where(TABLE.c.sha256.in_(wanted[start : start + IN_LIMIT]))
+                found.update({row["sha256"]: _read(row) for row in conn.execute(query).mappings()})
+        for sha256 in wanted:
+            if sha256 not in found:
+                raise NotFoundError(f"Blob {sha256[:12]} is not in the store.", remedy="Run `driftpin db check`.")
+        return found
+
+    def corrupt(self) -> list[str]:
+        """Digests whose content does not match, by reading every blob."""
+        with self.access.read() as conn:
+            digests = list(conn.scalars(select(TABLE.c.sha256).order_by(TABLE.c.sha256)))
+        return [sha256 for sha256 in digests if not self._sound(sha256)]
+
+    def _sound(self, sha256: str) -> bool:
+        try:
+            self.get(sha256)
+        except CorruptBlobError:
+            return False
+        return True
+
+    def size(self) -> int:
+        """Compressed bytes of all blobs."""
+        with self.access.read() as conn:
+            return int(conn.scalar(select(func.coalesce(func.sum(func.length(TABLE.c.data)), 0))) or 0)
