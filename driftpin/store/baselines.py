@@ -6,7 +6,7 @@ Knows nothing of what is in a bundle, nor of how a verdict uses it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -152,17 +152,17 @@ class Baselines:
         bundle: dict[str, Any] = json.loads(self.blobs.get(baseline.bundle))
         return bundle
 
-    def list(self, target: str | None = None) -> list[Baseline]:
+    def list(self, target: str | None = None) -> Sequence[Baseline]:
         """Newest first, of one target or of all."""
         query = select(TABLE).order_by(TABLE.c.id.desc())
         return [Baseline.from_row(row) for row in self._rows(_of(query, TABLE.c.target, target))]
 
-    def events(self, target: str | None = None) -> list[BaselineEvent]:
+    def events(self, target: str | None = None) -> Sequence[BaselineEvent]:
         """The audit trail, oldest first."""
         query = select(EVENTS).order_by(EVENTS.c.id)
         return [BaselineEvent.from_row(row) for row in self._rows(_of(query, EVENTS.c.target, target))]
 
-    def _rows(self, query: Select[Any]) -> list[RowMapping]:
+    def _rows(self, query: Select[Any]) -> Sequence[RowMapping]:
         with self.access.read() as conn:
             return list(conn.execute(query).mappings())
 

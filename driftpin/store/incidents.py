@@ -95,7 +95,9 @@ class Incidents:
             raise _missing(incident_id)
         return Incident.from_row(row)
 
-    def list(self, state: IncidentState | None = None, target: str | None = None, limit: int = 100) -> list[Incident]:
+    def list(
+        self, state: IncidentState | None = None, target: str | None = None, limit: int = 100
+    ) -> Sequence[Incident]:
         """Newest first."""
         wanted = {"state": state, "target": target}
         query = select(TABLE).where(*(TABLE.c[name] == v for name, v in wanted.items() if v is not None))
@@ -103,7 +105,7 @@ class Incidents:
             rows = conn.execute(query.order_by(TABLE.c.id.desc()).limit(limit)).mappings()
             return [Incident.from_row(row) for row in rows]
 
-    def unresolved(self, target: str | None = None) -> list[Incident]:
+    def unresolved(self, target: str | None = None) -> Sequence[Incident]:
         """Open and acknowledged ones, oldest first."""
         query = select(TABLE).where(TABLE.c.state != IncidentState.RESOLVED).order_by(TABLE.c.id)
         query = query if target is None else query.where(TABLE.c.target == target)
@@ -118,7 +120,7 @@ class Incidents:
             raise NotFoundError(f"There is no incident event {event_id}.")
         return IncidentEvent.from_row(row)
 
-    def events(self, incident_id: int) -> list[IncidentEvent]:
+    def events(self, incident_id: int) -> Sequence[IncidentEvent]:
         """The history of one incident, oldest first."""
         query = select(EVENTS).where(EVENTS.c.incident_id == incident_id).order_by(EVENTS.c.id)
         with self.access.read() as conn:

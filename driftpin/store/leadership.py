@@ -93,7 +93,7 @@ class AdvisoryLeadership:
             return False
         try:
             with translated(self._engine.url):
-                return self._connection.scalar(text(HELD)) == 1
+                return bool(self._connection.scalar(text(HELD)) == 1)
         except StoreError:
             self.release()
             return False

@@ -6,7 +6,7 @@ turns the rows into a manifest. A statement that finds its attempt superseded ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -29,12 +29,12 @@ def hold(
     conn: Connection,
     replay_id: str,
     attempt: int,
+    values: Mapping[str, Any] | None = None,
     states: Sequence[ReplayStatus] = (ReplayStatus.RUNNING,),
-    **values: Any,
 ) -> str:
     """Update the replay if the attempt still holds it, which locks its row; returns the target."""
     held = (REPLAYS.c.id == replay_id, REPLAYS.c.attempt == attempt, REPLAYS.c.status.in_(states))
-    statement = update(REPLAYS).where(*held).values(**(values or {"attempt": attempt}))
+    statement = update(REPLAYS).where(*held).values(dict(values or {"attempt": attempt}))
     target = conn.scalar(statement.returning(REPLAYS.c.target))
     if target is None:
         raise late(conn, replay_id, attempt)

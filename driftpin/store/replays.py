@@ -7,7 +7,7 @@ Knows nothing of engines or verdicts.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -95,7 +95,8 @@ class Replays:
                 .values(status=ReplayStatus.RUNNING, started_at=now, heartbeat_at=now)
                 .returning(TABLE.c.attempt)
             )
-            return conn.scalar(statement)
+            attempt: int | None = conn.scalar(statement)
+            return attempt
 
     def requeue(self, replay_id: str, attempt: int | None = None) -> int:
         """Give up a running attempt and queue the next one, whose number is returned."""
@@ -111,20 +112,20 @@ class Replays:
     def touch(self, replay_id: str, attempt: int) -> None:
         """The heartbeat; raises `LateAttemptError`."""
         with self.access.begin() as conn:
-            hold(conn, replay_id, attempt, heartbeat_at=self.access.now())
+            hold(conn, replay_id, attempt, {"heartbeat_at": self.access.now()})
 
     def record(self, replay_id: str, attempt: int, trace: Trace, quota_bytes: int | None = None) -> Entry:
         """Keep one trace at once; `StoreFullError` when its new bytes would exceed the target's quota."""
         packed = recording.packed_parts(trace)
         with self.access.begin() as conn:
-            target = hold(conn, replay_id, attempt, heartbeat_at=self.access.now())
+            target = hold(conn, replay_id, attempt, {"heartbeat_at": self.access.now()})
             recording.charge(conn, target, packed, quota_bytes)
             return recording.keep(conn, replay_id, attempt, trace.entry())
 
     def record_unmeasured(self, replay_id: str, attempt: int, key: TraceKey, reason: str) -> Entry:
         """Keep that one execution was not measured, and why."""
         with self.access.begin() as conn:
-            hold(conn, replay_id, attempt, heartbeat_at=self.access.now())
+            hold(conn, replay_id, attempt, {"heartbeat_at": self.access.now()})
             return recording.keep(conn, replay_id, attempt, recording.unmeasured(key, reason))
 
     def set_environment(
@@ -139,9 +140,10 @@ class Replays:
         """Say in what environment the replay runs: stored digests, and the small facts of this replay alone."""
         digests = Environments(self.blobs).get(environment).digests
         parts = {f"{section}_digest": digest for section, digest in digests.items()}
-        values = {"environment": environment, "context": context, "volatile": dict(volatile), **parts}
+        facts = {"context": context, "volatile": dict(volatile), "device_class": device_class}
+        values = {"environment": environment, **facts, **parts}
         with self.access.begin() as conn:
-            hold(conn, replay_id, attempt, device_class=device_class, **values)
+            hold(conn, replay_id, attempt, values)
 
     def finish(self, replay_id: str, attempt: int) -> TraceSet:
         """Seal everything that was recorded as the replay's trace set."""
@@ -151,7 +153,7 @@ class Replays:
             if sealed is None:
                 raise StoreError(f"Replay {replay_id} has recorded nothing.", remedy="Stop it with a reason instead.")
             ended = {"status": ReplayStatus.FINISHED, "finished_at": self.access.now()}
-            hold(conn, replay_id, attempt, trace_set=sealed.digest, **ended)
+            hold(conn, replay_id, attempt, {"trace_set": sealed.digest, **ended})
             return sealed
 
     def stop(self, replay_id: str, attempt: int, status: ReplayStatus, reason: str) -> TraceSet | None:
@@ -160,10 +162,10 @@ class Replays:
             raise StoreError(f"A replay cannot be stopped as {status}.", remedy="Use failed, interrupted or skipped.")
         states = (ReplayStatus.QUEUED, ReplayStatus.RUNNING)
         with self.access.begin() as conn:
-            hold(conn, replay_id, attempt, states, attempt=attempt)
+            hold(conn, replay_id, attempt, states=states)
             sealed = recording.seal(conn, replay_id, attempt)
-            values = {"status": status, "reason": reason, "finished_at": self.access.now()}
-            hold(conn, replay_id, attempt, states, trace_set=sealed and sealed.digest, **values)
+            ended = {"status": status, "reason": reason, "finished_at": self.access.now()}
+            hold(conn, replay_id, attempt, {"trace_set": sealed and sealed.digest, **ended}, states)
             return sealed
 
     def set_verdict(self, replay_id: str, baseline_id: int | None, verdict: str, summary: Mapping[str, Any]) -> None:
@@ -212,13 +214,13 @@ class Replays:
         limit: int = 50,
         status: ReplayStatus | None = None,
         series: str | None = None,
-    ) -> list[Replay]:
+    ) -> Sequence[Replay]:
         """Newest first."""
         wanted = {"target": target, "status": status, "series": series}
         query = _query().where(*(TABLE.c[n] == v for n, v in wanted.items() if v is not None))
         return self._select(query.order_by(TABLE.c.seq.desc()).limit(limit))
 
-    def stale(self, older_than: datetime) -> list[Replay]:
+    def stale(self, older_than: datetime) -> Sequence[Replay]:
         """Running replays whose last heartbeat is before that time, oldest first."""
         silent = (TABLE.c.status == ReplayStatus.RUNNING, TABLE.c.heartbeat_at < older_than)
         return self._select(_query().where(*silent).order_by(TABLE.c.heartbeat_at))
@@ -236,7 +238,7 @@ class Replays:
         with self.access.read() as conn:
             return TraceSet.of(recording.entries(conn, replay.id, replay.attempt))
 
-    def _select(self, query: Select[Any]) -> list[Replay]:
+    def _select(self, query: Select[Any]) -> Sequence[Replay]:
         with self.access.read() as conn:
             return [Replay.from_row(row) for row in conn.execute(query).mappings()]
 
