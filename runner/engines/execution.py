@@ -1,0 +1,155 @@
+"""Runs one prompt through a loaded model and records it: greedy generation, or one teacher-forced forward.
+
+Knows a model, token ids and shapes. Nothing of suites, recipes, files or text.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import LogitsProcessorList
+
+from driftpin.trace.head import TOP_K, Declaration, Head
+from driftpin.trace.layers import Layers
+from driftpin.trace.probe import Arm, Greedy, Probe, Shape, StopReason
+from runner.engines.batching import Batch, Vocabulary, build
+from runner.engines.caches import cache_arguments
+from runner.recording import assemble
+from runner.recording.recorder import DecodeRecorder, Recording, ScoreRecorder
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Execution:
+    """What one run of one prompt gave."""
+
+    head: Head
+    layers: Layers | None
+    layers_absent: str | None
+
+    @property
+    def output_ids(self) -> list[int]:
+        """Emitted or given ids."""
+        return [int(i) for i in self.head.output_ids]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bench:
+    """A loaded model, ready for prompts."""
+
+    model: Any  # a PreTrainedModel that can generate
+    arm: Arm
+    vocabulary: Vocabulary
+    ends: frozenset[int]  # ids that end a generation
+    forcing: bool = False  # some processor may force tokens
+    static_length: int | None = None  # of the key-value cache in a decode; None for the library's own
+    hook_layers: bool = True  # off for compiled or graph-captured models
+
+    def batch(self, ids: Sequence[int], shape: Shape) -> Batch:
+        """The batch on the model's device."""
+        made = build(ids, shape, self.vocabulary)
+        return Batch(ids=made.ids.to(self.model.device), mask=made.mask.to(self.model.device), declared=made.declared)
+
+    @torch.inference_mode()
+    def generate(self, batch: Batch, arguments: Mapping[str, Any], **more: Any) -> Any:
+        """The model's ordinary `generate`, compilation off; what it returns."""
+        cache = cache_arguments(self.model, self.static_length, batch.rows)
+        given = {"disable_compile": True, **arguments, **cache, **more}
+        return self.model.generate(input_ids=batch.ids, attention_mask=batch.mask, **given)
+
+    @torch.inference_mode()
+    def forward(self, batch: Batch, scored: int) -> torch.Tensor:
+        """One forward without a cache: raw logits of the last `scored` positions (or more), [rows, n, vocab]."""
+        takes = inspect.signature(self.model.forward).parameters
+        keep = {"logits_to_keep": scored} if "logits_to_keep" in takes else {}
+        positions = {"position_ids": batch.positions} if "position_ids" in takes else {}
+        output = self.model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False, **keep, **positions)
+        logits: torch.Tensor = output.logits
+        return logits
+
+
+def decode(bench: Bench, ids: Sequence[int], shape: Shape, arguments: Mapping[str, Any]) -> Execution:
+    """Greedy generation; `arguments` of `generate` must hold `max_new_tokens`."""
+    batch, limit = bench.batch(ids, shape), int(arguments["max_new_tokens"])
+    recorder = DecodeRecorder(
+        bench.model,
+        prompt=len(ids),
+        width=batch.width,
+        batch=batch.rows,
+        limit=limit,
+        forcing=bench.forcing,
+        layers=bench.hook_layers,
+    )
+    with torch.inference_mode(), recorder:
+        made = bench.generate(batch, arguments, logits_processor=LogitsProcessorList([recorder.witness]))
+        output_ids = cut(emitted(made)[0, batch.width :], bench.ends)
+        recording = recorder.finish(output_ids)
+        greedy = recorder.witness.verdicts(output_ids)
+    ended = int(output_ids[-1]) in bench.ends
+    head = assemble.head(
+        recording,
+        declared=_declared(bench, Probe.DECODE, shape, batch, recording, limit),
+        stop=StopReason.END if ended else StopReason.LENGTH,
+        prompt_ids=ids,
+        output_ids=output_ids.tolist(),
+        greedy=greedy,
+    )
+    return _execution(head, recording, first_position=len(ids) - 1)
+
+
+def score(bench: Bench, ids: Sequence[int], shape: Shape, output_ids: Sequence[int], limit: int) -> Execution:
+    """One forward over prompt and given outputs but the last; position i predicts `output_ids[i]`."""
+    given = [*ids, *output_ids[:-1]]
+    batch = bench.batch(given, shape)
+    with torch.inference_mode():
+        targets = torch.tensor(list(output_ids), dtype=torch.int64, device=batch.ids.device)
+        recorder = ScoreRecorder(
+            bench.model, length=len(given), batch=batch.rows, output_ids=targets, layers=bench.hook_layers
+        )
+        with recorder:
+            bench.forward(batch, len(output_ids))
+        recording = recorder.finish()
+    head = assemble.head(
+        recording,
+        declared=_declared(bench, Probe.SCORE, shape, batch, recording, limit),
+        stop=StopReason.FORCED,
+        prompt_ids=ids,
+        output_ids=output_ids,
+        greedy=np.full(len(output_ids), Greedy.FORCED, dtype=np.uint8),
+    )
+    return _execution(head, recording, first_position=0)
+
+
+def emitted(made: Any) -> torch.Tensor:
+    """Sequences [rows, n] of what `generate` returned, in either of its forms."""
+    sequences: torch.Tensor = made if isinstance(made, torch.Tensor) else made.sequences
+    return sequences
+
+
+def cut(tokens: torch.Tensor, ends: frozenset[int]) -> torch.Tensor:
+    """The tokens [n] of one row up to its first end token; what stands behind it is padding of the batch."""
+    found = next((i for i, token in enumerate(tokens.tolist()) if token in ends), len(tokens) - 1)
+    return tokens[: found + 1]
+
+
+def _declared(bench: Bench, probe: Probe, shape: Shape, batch: Batch, recording: Recording, limit: int) -> Declaration:
+    length = f":{bench.static_length}" if bench.static_length and probe is Probe.DECODE else ""
+    return Declaration(
+        probe=probe,
+        arm=bench.arm,
+        shape=shape,
+        batch=batch.declared,
+        cache=recording.cache + length,
+        token_limit=limit,
+        k=min(TOP_K, recording.vocab),
+    )
+
+
+def _execution(head: Head, recording: Recording, first_position: int) -> Execution:
+    record = recording.layers
+    layers = None if record is None else assemble.layers(record, first_position=first_position)
+    return Execution(head=head, layers=layers, layers_absent=recording.layers_absent)
