@@ -115,7 +115,7 @@ OURS = {
     "disable_compile": (True, COMPILE),
     "continuous_batching_config": (None, "a server's setting; canaries run in their declared shape"),
     "transformers_version": (KEPT, NOT_ACTING),
-    "_from_model_config": (False, NOT_ACTING),
+    "_from_model_config": (False, NOT_ACTING, True),
     "_commit_hash": (KEPT, NOT_ACTING),
 }
 
