@@ -9,11 +9,15 @@ from typing import Any
 from driftpin.trace.probe import Arm, Probe, Shape
 
 
+BASELINE = "baseline"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Executions per canary: every probe in every shape, `repeats` times, in suite order within one process.
 
-    `score_on` is the digest of the trace set whose decode outputs a score is forced on; None means this replay's own.
+    `score_on` is the trace set (digest) whose decode outputs a score is forced on; `BASELINE` stands for the one that
+    is current for the device class when the replay starts, and None for this replay's own.
     """
 
     probes: tuple[Probe, ...] = (Probe.DECODE, Probe.SCORE)

@@ -1,0 +1,183 @@
+"""`compare`: two sides in, facts out. Pure: no clock, no database, no network, no opinion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from driftpin.comparison import tokens
+from driftpin.comparison.depth import depth
+from driftpin.comparison.facts import CheckChange, Comparison, Depth, TraceComparison, Unmeasured
+from driftpin.comparison.side import Side
+from driftpin.errors import DriftpinError
+from driftpin.suite.canary import Canary
+from driftpin.suite.checks import run_checks
+from driftpin.suite.revision import suite_changes
+from driftpin.trace.head import Head
+from driftpin.trace.health import Ill, first_nonfinite_block
+from driftpin.trace.probe import Probe, TraceKey
+from driftpin.trace.text import TraceText
+from driftpin.trace.traceset import Entry
+
+VERSION = 1  # of the facts; cached comparisons carry it
+
+
+class EmptyComparisonError(DriftpinError):
+    """There is nothing to compare: the two replays share no measured canary."""
+
+
+def needed(baseline: Side, candidate: Side) -> tuple[list[Entry], list[Entry]]:
+    """Entries of each side whose blobs `compare` will ask for: those not equal by content."""
+    pairs = [(old, new) for old, new in _pairs(baseline, candidate) if old and new and old.blobs != new.blobs]
+    return [old for old, _ in pairs if old.head], [new for _, new in pairs if new.head]
+
+
+def compare(baseline: Side, candidate: Side) -> Comparison:
+    """Facts about every execution of the candidate, held against the baseline's first repeat of the same kind."""
+    changes = suite_changes(baseline.suite, candidate.suite)
+    new, removed = set(changes.new), set(changes.removed)
+    identical: list[TraceKey] = []
+    changed: list[TraceComparison] = []
+    unmeasured: list[Unmeasured] = []
+    ills: dict[TraceKey, tuple[Ill, ...]] = {}
+    for old, entry in _pairs(baseline, candidate):
+        if entry is None or entry.unmeasured:
+            key = entry.key if entry else old.key  # type: ignore[union-attr]
+            if key.canary not in removed:
+                unmeasured.append(Unmeasured(key=key, reason=_why_missing(entry)))
+        elif entry.key.canary in new:
+            continue
+        elif old is None or old.unmeasured:
+            unmeasured.append(Unmeasured(key=entry.key, reason=_why_no_baseline(old)))
+        elif old.blobs == entry.blobs and old.input_digest == entry.input_digest:
+            identical.append(entry.key)
+            if entry.ills:
+                ills[entry.key] = entry.ills
+        else:
+            changed.append(_compare_entries(baseline, candidate, old, entry))
+    _refuse_empty(candidate, identical, changed, unmeasured, new)
+    return Comparison(
+        order=candidate.suite.ids + changes.removed,
+        identical=tuple(identical),
+        changed=tuple(changed),
+        unmeasured=tuple(unmeasured),
+        new=changes.new,
+        removed=changes.removed,
+        repeats_differ=repeats_differ(candidate),
+        identical_ills=ills,
+    )
+
+
+def repeats_differ(side: Side) -> tuple[TraceKey, ...]:
+    """Executions whose head is not the one of their own repeat 0."""
+    first = {replace(e.key, repeat=0): e.head for e in side.traces.entries if e.key.repeat == 0}
+    later = [e for e in side.traces.entries if e.key.repeat and e.head]
+    return tuple(e.key for e in later if first.get(replace(e.key, repeat=0), e.head) != e.head)
+
+
+def _pairs(baseline: Side, candidate: Side) -> Iterator[tuple[Entry | None, Entry | None]]:
+    """Candidate entries with their baseline ones, in suite order, and the canaries that the candidate lost."""
+    old = baseline.traces.by_key()
+    by_canary: dict[str, list[Entry]] = {}
+    for entry in candidate.traces.entries:
+        by_canary.setdefault(entry.key.canary, []).append(entry)
+    for canary in candidate.suite.ids:
+        for entry in by_canary.get(canary, ()):
+            yield old.get(replace(entry.key, repeat=0)), entry
+        if canary not in by_canary:
+            yield next((e for e in baseline.traces.entries if e.key.canary == canary), _stand_in(canary)), None
+
+
+def _stand_in(canary: str) -> Entry:
+    return Entry(key=TraceKey(canary=canary, probe=Probe.DECODE))
+
+
+def _why_missing(entry: Entry | None) -> str:
+    return (entry.unmeasured if entry else None) or "the replay recorded nothing for this canary"
+
+
+def _why_no_baseline(old: Entry | None) -> str:
+    if old is None:
+        return "the baseline holds no execution of this kind"
+    return f"the baseline could not measure it: {old.unmeasured}"
+
+
+def _refuse_empty(
+    candidate: Side,
+    identical: list[TraceKey],
+    changed: list[TraceComparison],
+    unmeasured: list[Unmeasured],
+    new: set[str],
+) -> None:
+    if not (identical or changed or unmeasured or new):
+        raise EmptyComparisonError(
+            f"The comparison of suite {candidate.suite.name!r} is empty: the two replays share no canary.",
+            remedy="Compare replays of one suite.",
+        )
+
+
+def _compare_entries(baseline: Side, candidate: Side, old: Entry, new: Entry) -> TraceComparison:
+    a, b = baseline.head(old), candidate.head(new)
+    text_a, text_b = baseline.text(old), candidate.text(new)
+    prompt = tokens.prompt_difference(a, b, text_a, text_b)
+    mismatched = tokens.mismatched_declaration(a, b)
+    common = TraceComparison(
+        key=new.key,
+        identical=tokens.identical(a, b) and prompt is None and not mismatched,
+        tokens_equal=tokens.first_difference(a.output_ids, b.output_ids) is None,
+        mismatched=mismatched,
+        prompt=prompt,
+        baseline_ills=old.ills,
+        candidate_ills=new.ills,
+        first_nonfinite=_nonfinite(candidate, new, b),
+        tokens=len(b.output_ids),
+    )
+    if prompt or mismatched:
+        return common
+    place, absent = _depth(baseline, candidate, old, new)
+    return replace(
+        common,
+        divergence=tokens.divergence(a, b, text_a, text_b),
+        movement=tokens.movement(a, b),
+        depth=None if common.identical and place and place.block is None else place,
+        depth_absent=absent,
+        checks=_checks(candidate.suite.canary(new.key.canary), new.key, text_a, text_b),
+    )
+
+
+def _depth(baseline: Side, candidate: Side, old: Entry, new: Entry) -> tuple[Depth | None, str | None]:
+    a, b = baseline.layers_of(old), candidate.layers_of(new)
+    if a is None or b is None:
+        lacking = "baseline" if a is None else "candidate"
+        reason = (old if a is None else new).layers_absent or "none were recorded"
+        return None, f"the {lacking} has no layers: {reason}"
+    return depth(a, b, _until(baseline.head(old), candidate.head(new)))
+
+
+def _until(a: Head, b: Head) -> int | None:
+    """First sequence index whose context differs: behind the first token that differs."""
+    at = tokens.first_difference(a.output_ids, b.output_ids)
+    return None if at is None else len(a.prompt_ids) + at
+
+
+def _nonfinite(side: Side, entry: Entry, head: Head) -> str | None:
+    if Ill.NONFINITE not in entry.ills:
+        return None
+    layers = side.layers_of(entry)
+    hit = first_nonfinite_block(layers) if layers is not None else None
+    if hit:
+        return f"non-finite from block {hit[0]} at position {hit[1]}"
+    rows = (head.nonfinite > 0).nonzero()[0]
+    return f"non-finite logits from output position {int(rows[0])}" if len(rows) else "non-finite"
+
+
+def _checks(canary: Canary, key: TraceKey, old: TraceText, new: TraceText) -> tuple[CheckChange, ...]:
+    """Checks re-run on both stored outputs; a score has no output of its own."""
+    if key.probe is not Probe.DECODE:
+        return ()
+    pairs = zip(run_checks(canary.checks, old.output), run_checks(canary.checks, new.output), strict=True)
+    return tuple(
+        CheckChange(check=b.check.to_json(), baseline=a.passed, candidate=b.passed, detail=b.detail)
+        for a, b in pairs
+        if a.passed is not b.passed
+    )

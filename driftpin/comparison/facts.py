@@ -1,0 +1,118 @@
+"""The facts a comparison states. Frozen values only; nothing here judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from driftpin.trace.health import Ill
+from driftpin.trace.probe import TraceKey
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptDifference:
+    """The two sides did not ask the same; `index` is the first differing prompt id, None where only text differs."""
+
+    index: int | None
+    baseline_ids: tuple[int, ...]  # up to 8 ids from `index` on, or the first 8
+    candidate_ids: tuple[int, ...]
+    lengths: tuple[int, int]
+    text_differs: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Divergence:
+    """The first output position at which the emitted ids differ. Logits are raw; movements are in logits.
+
+    `movement` is D = (l_a − l_b) in the baseline − (l_a − l_b) in the candidate, a and b being the ids emitted by
+    baseline and candidate; None, with `missing` saying why, where a side's kept alternatives lack one of them.
+    """
+
+    position: int
+    baseline_id: int | None  # None: the baseline's output ended here
+    candidate_id: int | None
+    baseline_margin: float | None  # top-1 minus top-2 logit at that position
+    candidate_margin: float | None
+    movement: float | None
+    missing: str | None
+    before: str  # up to 60 characters of shared output before it
+    baseline_text: str  # the baseline's continuation from it on, up to 60 characters
+    candidate_text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Movement:
+    """How far numbers moved over the positions where both sides saw the same context."""
+
+    positions: int
+    moved: int  # positions whose raw logits differ in any bit
+    first_moved: int | None
+    mean_abs_logprob: float  # mean |Δ log-probability| of the emitted id, in nats
+    max_abs_logprob: float
+    max_pair: float | None  # largest movement of the baseline's top-1/top-2 logit difference; None: never both kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class Depth:
+    """Where, by bits, two traces part: the earliest position and there the earliest block whose output differs.
+
+    Every earlier position agreed in every block, and so did the block's inputs at that position.
+    """
+
+    block: str | None  # None: every block agrees, the difference lies behind the last one (final norm or head)
+    index: int | None  # its number among the blocks
+    blocks: int
+    position: int | None  # sequence index; None for a whole prefill digest
+    ratio_rms: float | None  # candidate's RMS over the baseline's at that cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckChange:
+    """A check whose answer differs; None stands for could not be evaluated."""
+
+    check: Mapping[str, object]
+    baseline: bool | None
+    candidate: bool | None
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceComparison:
+    """Everything known about one execution present on both sides whose heads are not equal by content."""
+
+    key: TraceKey
+    identical: bool
+    tokens_equal: bool
+    mismatched: tuple[str, ...] = ()  # identity facts of the declaration that differ, as sentences
+    prompt: PromptDifference | None = None
+    divergence: Divergence | None = None
+    movement: Movement | None = None
+    depth: Depth | None = None
+    depth_absent: str | None = None  # why no depth can be given
+    checks: tuple[CheckChange, ...] = ()
+    baseline_ills: tuple[Ill, ...] = ()
+    candidate_ills: tuple[Ill, ...] = ()
+    first_nonfinite: str | None = None  # in the candidate, for people
+    tokens: int = 0  # output tokens of the candidate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unmeasured:
+    """An execution that one side lacks or could not do."""
+
+    key: TraceKey
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two replays canary by canary. Every canary of either suite revision appears exactly once or more."""
+
+    order: tuple[str, ...]  # canary ids in suite order, candidate's first, then removed ones
+    identical: tuple[TraceKey, ...] = ()
+    changed: tuple[TraceComparison, ...] = ()
+    unmeasured: tuple[Unmeasured, ...] = ()
+    new: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    repeats_differ: tuple[TraceKey, ...] = ()  # candidate executions that differ from their own repeat 0
+    identical_ills: Mapping[TraceKey, tuple[Ill, ...]] = field(default_factory=dict)

@@ -1,0 +1,147 @@
+"""`judge`: a comparison, its circumstances and a policy in, a verdict out. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from driftpin.comparison.facts import Comparison
+from driftpin.environment.environment import Equality
+from driftpin.settings.policy import Policy, Severity
+from driftpin.trace.probe import Probe
+from driftpin.verdict.kind import VerdictKind
+from driftpin.verdict.outcome import CanaryVerdict, Outcome, canary_verdicts
+from driftpin.verdict.place import localise
+from driftpin.verdict.verdict import FirstDivergence, Verdict
+
+DRIFTED = frozenset({Outcome.FLIP, Outcome.SHIFTED, Outcome.CHECK_CHANGED})
+MOVED = frozenset({Outcome.NUMERIC, Outcome.TIE_FLIP})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circumstances:
+    """What is known beside the traces. An undetermined stack is judged as the same one: never silently."""
+
+    model: Equality
+    stack: Equality
+    behaviour: Equality
+    suite_changed: frozenset[str] = frozenset()  # canaries that the suite's own revision redefined
+    reproduced: bool | None = None  # a confirming run showed the same change; None: not asked yet
+    unknowns: tuple[str, ...] = ()  # sentences about facts that could not be read
+
+
+def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) -> Verdict:
+    """The first row of the verdict table that holds, with its evidence."""
+    canaries = canary_verdicts(comparison)
+    kind = _kind(comparison, circumstances, canaries)
+    return Verdict(
+        kind=kind,
+        severity=_severity(kind, canaries, circumstances, policy),
+        headline=_headline(kind, comparison, circumstances, canaries),
+        canaries=canaries,
+        first=_first(comparison),
+        place=localise(comparison, circumstances.stack),
+        unseen=_unseen(comparison, circumstances),
+    )
+
+
+def unblessed() -> Verdict:
+    """The verdict on a replay that has nothing to be held against."""
+    return Verdict(
+        kind=VerdictKind.UNBLESSED,
+        severity=Severity.INFO,
+        headline="unblessed: there is no baseline for this target on this class of device",
+    )
+
+
+def _kind(comparison: Comparison, circumstances: Circumstances, canaries: tuple[CanaryVerdict, ...]) -> VerdictKind:
+    outcomes = frozenset().union(*(c.outcomes for c in canaries)) if canaries else frozenset()
+    rows = {
+        VerdictKind.INCOMPARABLE: _incomparable(comparison, circumstances),
+        VerdictKind.INVALID: Outcome.INVALID in outcomes,
+        VerdictKind.BROKEN: Outcome.BROKEN in outcomes,
+        VerdictKind.UNSTABLE: bool(comparison.repeats_differ) or circumstances.reproduced is False,
+        VerdictKind.DRIFT: bool(outcomes & DRIFTED) or circumstances.model is Equality.DIFFERENT,
+        VerdictKind.INCOMPLETE: Outcome.UNMEASURED in outcomes or _asked_otherwise(canaries, circumstances),
+        VerdictKind.NUMERIC: bool(outcomes & MOVED),
+    }
+    return next((kind for kind, holds in rows.items() if holds), VerdictKind.MATCH)
+
+
+def _incomparable(comparison: Comparison, circumstances: Circumstances) -> bool:
+    """Every execution present on both sides was asked or declared differently, by no doing of the suite's author."""
+    if comparison.identical or not comparison.changed:
+        return False
+    asked = [t for t in comparison.changed if t.key.canary not in circumstances.suite_changed]
+    return bool(asked) and all(t.prompt or t.mismatched for t in asked)
+
+
+def _asked_otherwise(canaries: tuple[CanaryVerdict, ...], circumstances: Circumstances) -> bool:
+    """A prompt changed although the suite did not: that canary was not measured against its baseline."""
+    changed = {c.canary for c in canaries if Outcome.INPUT_CHANGED in c.outcomes}
+    return bool(changed - circumstances.suite_changed)
+
+
+def _severity(
+    kind: VerdictKind, canaries: tuple[CanaryVerdict, ...], circumstances: Circumstances, policy: Policy
+) -> Severity:
+    same_stack = circumstances.stack is not Equality.DIFFERENT
+    names: list[str] = [kind.value]
+    if kind is VerdictKind.DRIFT and any(Outcome.CHECK_CHANGED in c.outcomes for c in canaries):
+        names.append(Outcome.CHECK_CHANGED.value)
+    return max((policy.severity(name, same_stack=same_stack) for name in names), key=lambda s: s.rank)
+
+
+def _first(comparison: Comparison) -> FirstDivergence | None:
+    order = {canary: n for n, canary in enumerate(comparison.order)}
+    parted = [t for t in comparison.changed if t.divergence and not t.prompt and not t.mismatched]
+    if not parted:
+        return None
+    trace = min(parted, key=lambda t: (order[t.key.canary], t.key.probe is not Probe.DECODE, t.key))
+    assert trace.divergence is not None  # noqa: S101 - filtered above
+    key = trace.key
+    return FirstDivergence(canary=key.canary, probe=key.probe, shape=key.shape, divergence=trace.divergence)
+
+
+def _headline(
+    kind: VerdictKind, comparison: Comparison, circumstances: Circumstances, canaries: tuple[CanaryVerdict, ...]
+) -> str:
+    counted = _counted(canaries)
+    said = {
+        VerdictKind.INCOMPARABLE: "incomparable: every canary was asked or declared differently",
+        VerdictKind.UNSTABLE: f"unstable: {_unstable(comparison)}",
+        VerdictKind.DRIFT: f"drift: {_drift(circumstances)}{counted}",
+        VerdictKind.MATCH: f"match: {_plural(len(canaries), 'canary', 'canaries')} identical",
+    }
+    return said.get(kind, f"{kind.value}: {counted}")
+
+
+def _counted(canaries: tuple[CanaryVerdict, ...]) -> str:
+    counts: dict[Outcome, int] = {}
+    for canary in canaries:
+        counts[canary.outcome] = counts.get(canary.outcome, 0) + 1
+    listed = [f"{counts[o]} {o.value}" for o in Outcome if o in counts]
+    return f"{', '.join(listed)} of {_plural(len(canaries), 'canary', 'canaries')}"
+
+
+def _drift(circumstances: Circumstances) -> str:
+    return "the model itself changed; " if circumstances.model is Equality.DIFFERENT else ""
+
+
+def _unstable(comparison: Comparison) -> str:
+    if comparison.repeats_differ:
+        return f"{_plural(len(comparison.repeats_differ), 'repeat differs', 'repeats differ')} within one replay"
+    return "the change did not reproduce when it was repeated"
+
+
+def _plural(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _unseen(comparison: Comparison, circumstances: Circumstances) -> tuple[str, ...]:
+    sentences = list(circumstances.unknowns)
+    missing = {m.key.canary for m in comparison.unmeasured}
+    if missing:
+        sentences.append(f"Not measured: {', '.join(sorted(missing))}.")
+    if any(t.depth_absent for t in comparison.changed):
+        sentences.append("Some executions have no layer recording: their place is not seen.")
+    return tuple(sentences)

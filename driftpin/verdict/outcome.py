@@ -1,0 +1,169 @@
+"""What can be said of one canary, and the rules that say it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from driftpin.comparison.facts import Comparison, TraceComparison, Unmeasured
+from driftpin.trace.health import Ill
+from driftpin.trace.probe import TraceKey
+
+
+class Outcome(StrEnum):
+    """The opinion on one canary; members stand in the order in which they are said when several hold."""
+
+    INPUT_CHANGED = "input_changed"  # prompt ids or rendered text differ: the model is not blamed
+    INVALID = "invalid"  # the candidate was not greedy
+    BROKEN = "broken"  # a non-finite number, or one token for ever
+    CHECK_CHANGED = "check_changed"  # a check answers differently on the two stored outputs
+    FLIP = "flip"  # tokens diverge
+    SHIFTED = "shifted"  # tokens agree or only tie, but movement exceeds the floor
+    UNMEASURED = "unmeasured"  # nothing can be said, with the reason
+    TIE_FLIP = "tie_flip"  # tokens diverge at a tie that rounding explains
+    NUMERIC = "numeric"  # tokens agree, the numbers moved within the floor
+    NEW = "new"  # only the candidate's suite has it
+    REMOVED = "removed"  # only the baseline's suite has it
+    IDENTICAL = "identical"  # equal prompt ids, output ids and logit digests
+
+
+RANK = {outcome: rank for rank, outcome in enumerate(Outcome)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One outcome with its evidence in a sentence."""
+
+    outcome: Outcome
+    why: str
+    key: TraceKey | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanaryVerdict:
+    """Everything said of one canary, the first finding being the one that names it."""
+
+    canary: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome that names the canary."""
+        return self.findings[0].outcome
+
+    @property
+    def outcomes(self) -> frozenset[Outcome]:
+        """Every outcome that holds."""
+        return frozenset(finding.outcome for finding in self.findings)
+
+
+def canary_verdicts(comparison: Comparison) -> tuple[CanaryVerdict, ...]:
+    """One verdict per canary of either suite, in suite order."""
+    found: dict[str, list[Finding]] = {canary: [] for canary in comparison.order}
+    for canary, finding in _findings(comparison):
+        found[canary].append(finding)
+    return tuple(
+        CanaryVerdict(canary=canary, findings=tuple(sorted(findings, key=lambda f: RANK[f.outcome])))
+        for canary, findings in found.items()
+        if findings
+    )
+
+
+def _findings(comparison: Comparison) -> Iterable[tuple[str, Finding]]:
+    for canary in comparison.new:
+        yield canary, Finding(outcome=Outcome.NEW, why="not in the baseline's suite; bless it to watch it")
+    for canary in comparison.removed:
+        yield canary, Finding(outcome=Outcome.REMOVED, why="no longer in the suite")
+    for missing in comparison.unmeasured:
+        yield missing.key.canary, _unmeasured(missing)
+    for key in comparison.identical:
+        yield from ((key.canary, finding) for finding in _of_identical(key, comparison.identical_ills.get(key, ())))
+    for trace in comparison.changed:
+        yield from ((trace.key.canary, finding) for finding in trace_findings(trace))
+
+
+def _unmeasured(missing: Unmeasured) -> Finding:
+    return Finding(outcome=Outcome.UNMEASURED, why=missing.reason, key=missing.key)
+
+
+def _of_identical(key: TraceKey, ills: tuple[Ill, ...]) -> Iterable[Finding]:
+    if Ill.NONFINITE in ills:
+        yield Finding(outcome=Outcome.BROKEN, why="non-finite numbers, as in the baseline", key=key)
+    if Ill.NOT_GREEDY in ills:
+        yield Finding(outcome=Outcome.INVALID, why="not greedy, as in the baseline", key=key)
+    yield Finding(outcome=Outcome.IDENTICAL, why="equal in every bit that decides", key=key)
+
+
+def trace_findings(trace: TraceComparison) -> Iterable[Finding]:
+    """The outcomes of one execution whose blobs differ."""
+    if trace.mismatched:
+        yield Finding(outcome=Outcome.UNMEASURED, why="not comparable: " + "; ".join(trace.mismatched), key=trace.key)
+        return
+    if trace.prompt:
+        yield Finding(outcome=Outcome.INPUT_CHANGED, why=_input_sentence(trace), key=trace.key)
+        return
+    if Ill.NOT_GREEDY in trace.candidate_ills:
+        why = "an emitted token was not the arg-max of its processed logits"
+        yield Finding(outcome=Outcome.INVALID, why=why, key=trace.key)
+    if broken := _broken(trace):
+        yield Finding(outcome=Outcome.BROKEN, why=broken, key=trace.key)
+    yield from _checks(trace)
+    yield from _numbers(trace)
+
+
+def _broken(trace: TraceComparison) -> str | None:
+    if Ill.NONFINITE in trace.candidate_ills:
+        return trace.first_nonfinite or "non-finite numbers"
+    if Ill.ONE_TOKEN in trace.candidate_ills and Ill.ONE_TOKEN not in trace.baseline_ills:
+        return f"one token, {trace.tokens} times"
+    return None
+
+
+def _checks(trace: TraceComparison) -> Iterable[Finding]:
+    for change in trace.checks:
+        kind = next(iter(change.check))
+        why = f"check {kind}: {_answer(change.baseline)} before, {_answer(change.candidate)} now ({change.detail})"
+        yield Finding(outcome=Outcome.CHECK_CHANGED, why=why, key=trace.key)
+
+
+def _answer(passed: bool | None) -> str:
+    return {True: "passed", False: "failed", None: "not evaluable"}[passed]
+
+
+def _numbers(trace: TraceComparison) -> Iterable[Finding]:
+    if trace.divergence is not None:
+        yield Finding(outcome=Outcome.FLIP, why=_flip_sentence(trace), key=trace.key)
+    elif trace.identical:
+        yield Finding(outcome=Outcome.IDENTICAL, why="equal in every bit that decides", key=trace.key)
+    else:
+        yield Finding(outcome=Outcome.NUMERIC, why=_numeric_sentence(trace), key=trace.key)
+
+
+def _flip_sentence(trace: TraceComparison) -> str:
+    at = trace.divergence
+    assert at is not None  # noqa: S101 - the caller asked
+    moved = f"D = {at.movement:.3g}" if at.movement is not None else f"D unknown ({at.missing})"
+    margin = "" if at.baseline_margin is None else f", the baseline's margin there was {at.baseline_margin:.3g}"
+    return f"tokens part at output {at.position}: {at.baseline_text!r} became {at.candidate_text!r}; {moved}{margin}"
+
+
+def _numeric_sentence(trace: TraceComparison) -> str:
+    moved = trace.movement
+    if moved is None:
+        return "tokens agree; no position to compare numbers at"
+    return (
+        f"tokens agree; logits moved at {moved.moved} of {moved.positions} positions, "
+        f"mean |Δ log-prob| {moved.mean_abs_logprob:.2g}, largest {moved.max_abs_logprob:.2g}"
+    )
+
+
+def _input_sentence(trace: TraceComparison) -> str:
+    prompt = trace.prompt
+    assert prompt is not None  # noqa: S101 - the caller asked
+    if prompt.index is None:
+        return "the rendered prompt text differs although its token ids agree"
+    return (
+        f"prompt ids changed at index {prompt.index}: {list(prompt.baseline_ids)} became "
+        f"{list(prompt.candidate_ids)} ({prompt.lengths[0]} ids before, {prompt.lengths[1]} now)"
+    )

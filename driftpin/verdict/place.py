@@ -1,0 +1,81 @@
+"""Localisation by bits: the block where the difference enters, and how many executions agree on it. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from driftpin.comparison.facts import Comparison, Depth, TraceComparison
+from driftpin.environment.environment import Equality
+from driftpin.trace.probe import Probe
+
+BEHIND = "behind the last block (final norm or head)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a difference enters, or why that cannot be said."""
+
+    found: bool
+    sentence: str
+    block: str | None = None
+    index: int | None = None
+    blocks: int | None = None
+    canary: str | None = None
+    position: int | None = None
+    agreeing: int = 0  # executions that point to this block
+    asked: int = 0  # executions that could point to one
+
+
+def localise(comparison: Comparison, stack: Equality) -> Place | None:
+    """The block where bits part first; None when nothing parted.
+
+    On a changed stack every block rounds differently, so bits say nothing about the place.
+    """
+    moved = [t for t in comparison.changed if not t.identical and not t.prompt and not t.mismatched]
+    if not moved:
+        return None
+    if stack is Equality.DIFFERENT:
+        return _nowhere("not localisable by bits: the stack changed, so every block may round differently")
+    scored = [t for t in moved if t.key.probe is Probe.SCORE and t.depth] or [t for t in moved if t.depth]
+    if not scored:
+        return _nowhere("not localisable: " + (moved[0].depth_absent or "no layers were recorded"))
+    return _commonest(scored)
+
+
+def _nowhere(sentence: str) -> Place:
+    return Place(found=False, sentence=sentence)
+
+
+def _commonest(traces: Sequence[TraceComparison]) -> Place:
+    """The earliest block among those that most executions name."""
+    depths = [(trace, trace.depth) for trace in traces if trace.depth]
+    votes = Counter(depth.block for _, depth in depths)
+    most = max(votes.values())
+    trace, depth = min(((t, d) for t, d in depths if votes[d.block] == most), key=lambda pair: _order(pair[1]))
+    return Place(
+        found=True,
+        sentence=_sentence(depth, most, len(depths)),
+        block=depth.block,
+        index=depth.index,
+        blocks=depth.blocks,
+        canary=trace.key.canary,
+        position=depth.position,
+        agreeing=most,
+        asked=len(depths),
+    )
+
+
+def _order(depth: Depth) -> int:
+    return depth.blocks if depth.index is None else depth.index
+
+
+def _sentence(depth: Depth, agreeing: int, asked: int) -> str:
+    if depth.block is None:
+        where = BEHIND
+    elif depth.index == 0:
+        where = f"in or before {depth.block} (block 1 of {depth.blocks}; the embeddings feed it)"
+    else:
+        where = f"in {depth.block} (block {(depth.index or 0) + 1} of {depth.blocks}); all before it agree in every bit"
+    return f"the difference enters {where}; {agreeing} of {asked} executions say so"

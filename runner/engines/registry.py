@@ -1,0 +1,24 @@
+"""Engines by name. The transformers engine is imported only when it is asked for, so the fake one needs no torch."""
+
+from __future__ import annotations
+
+from driftpin.errors import ConfigError
+from driftpin.settings.recipe import Recipe
+from driftpin.suite.canary import Suite
+from driftpin.trace.probe import Arm
+from runner.engines.protocol import Engine
+
+NAMES = ("transformers", "fake")
+
+
+def build(recipe: Recipe, arm: Arm, suite: Suite) -> Engine:
+    """The engine that a recipe names, not loaded yet; `ConfigError` for an unknown name."""
+    if recipe.engine == "fake":
+        from runner.engines.fake import FakeEngine  # noqa: PLC0415 - one engine must not load the other
+
+        return FakeEngine(recipe, arm, suite)
+    if recipe.engine == "transformers":
+        from runner.engines.transformers import TransformersEngine  # noqa: PLC0415 - torch is heavy
+
+        return TransformersEngine(recipe, arm, suite)
+    raise ConfigError(f"There is no engine {recipe.engine!r}.", remedy=f"Use one of: {', '.join(NAMES)}.")
