@@ -39,7 +39,7 @@ def token_pieces(tokenizer: Any, ids: Sequence[int]) -> tuple[bytes, ...]:
 
 def _steps(tokenizer: Any) -> list[Step] | None:
     """The decoder as steps over all pieces, or None where it is not one that works token by token."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     described = json.loads(backend.to_str())["decoder"] if hasattr(backend, "to_str") else None
     if described is None:
         return None
@@ -56,12 +56,8 @@ def _steps(tokenizer: Any) -> list[Step] | None:
 
 def _step(part: Mapping[str, Any], *, fused: bool) -> Step | None:
     match part:
-        case {"type": "ByteLevel"}:
-            return lambda pieces: [_byte_level(piece) for piece in pieces]
-        case {"type": "ByteFallback"}:
-            return lambda pieces: [_byte_fallback(piece) for piece in pieces]
-        case {"type": "Fuse"}:
-            return lambda pieces: pieces
+        case {"type": "ByteLevel" | "ByteFallback" | "Fuse" as kind}:
+            return EACH[kind]
         case {"type": "Replace", "pattern": {"String": str(old)}, "content": str(new)}:
             return lambda pieces: [piece.replace(old.encode(), new.encode()) for piece in pieces]
         case {"type": "Metaspace", "replacement": str(mark)}:
@@ -70,6 +66,13 @@ def _step(part: Mapping[str, Any], *, fused: bool) -> Step | None:
         case {"type": "Strip", "content": str(char), "start": int(start), "stop": int(stop)}:
             return lambda pieces: _strip(pieces, char.encode(), (start, stop), fused=fused)
     return None
+
+
+EACH: dict[str, Step] = {
+    "ByteLevel": lambda pieces: [_byte_level(piece) for piece in pieces],
+    "ByteFallback": lambda pieces: [_byte_fallback(piece) for piece in pieces],
+    "Fuse": lambda pieces: pieces,
+}
 
 
 @cache
