@@ -83,11 +83,19 @@ class Baselines:
     blobs: blobs.Blobs
 
     def put(
-        self, target: str, device_class: str, replay_id: str, bundle: Mapping[str, Any], who: str, why: str
+        self,
+        target: str,
+        device_class: str,
+        replay_id: str,
+        bundle: Mapping[str, Any],
+        who: str,
+        why: str,
+        trace_set: str | None = None,
     ) -> Baseline:
         """Make a finished replay the current baseline; raises `BlessError` for any other replay.
 
-        `bundle` is free-form JSON; keep a `floors` entry (None until they are measured).
+        `bundle` is free-form JSON; keep a `floors` entry (None until they are measured). `trace_set` is the digest of
+        a stored manifest that stands for the replay's own, where a successor keeps traces blessed before.
         """
         body = blobs.Packed.of(canonical_json(display_json(bundle)), KIND)
         with self.access.begin() as conn:
@@ -97,6 +105,7 @@ class Baselines:
             row = {
                 **{part: replay[part] for part in ("target", "trace_set", "suite_digest", "environment")},
                 **{"device_class": device_class, "replay_id": replay_id, "bundle": body.sha256},
+                **({"trace_set": trace_set} if trace_set else {}),
                 **{"blessed_by": who, "reason": why, "created_at": self.access.now()},
                 "number": _last_number(conn, target, device_class) + 1,
                 "supersedes": _current(conn, target, device_class),
@@ -176,10 +185,13 @@ def _blessable(conn: Connection, target: str, device_class: str, replay_id: str)
     row = conn.execute(select(replays).where(replays.c.id == replay_id)).mappings().first()
     if row is None:
         raise NotFoundError(f"There is no replay {replay_id}.", remedy="`driftpin replays` lists them.")
-    if (row["target"], row["device_class"]) != (target, device_class):
-        raise BlessError(f"Replay {replay_id} is of {row['target']} on {row['device_class']}, not {target}.")
-    if row["status"] != ReplayStatus.FINISHED or row["trace_set"] is None or row["environment"] is None:
+    if row["status"] != ReplayStatus.FINISHED:
         raise BlessError(f"Replay {replay_id} is {row['status']}.", remedy="Bless a finished replay.")
+    if row["environment"] is None:
+        raise BlessError(f"Replay {replay_id} does not say in what environment it ran.")
+    if (row["target"], row["device_class"]) != (target, device_class):
+        was = f"{row['target']} on {row['device_class']}"
+        raise BlessError(f"Replay {replay_id} is of {was}, not of {target} on {device_class}.")
     return row
 
 

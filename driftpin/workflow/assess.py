@@ -1,0 +1,120 @@
+"""Assessment: read two sides from the store, compare, judge. The shell around the two pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from driftpin.comparison.compare import compare, needed
+from driftpin.comparison.facts import Comparison
+from driftpin.comparison.side import Side
+from driftpin.environment.difference import FactDifference, difference
+from driftpin.environment.environment import Environment, Equality, Section, equality
+from driftpin.settings.policy import Policy, Severity
+from driftpin.store import Store
+from driftpin.store.replay import Replay
+from driftpin.suite.revision import suite_changes
+from driftpin.trace.head import Head
+from driftpin.trace.layers import Layers
+from driftpin.trace.text import TraceText
+from driftpin.trace.traceset import Entry
+from driftpin.verdict.judge import Circumstances, judge, unblessed
+from driftpin.verdict.verdict import Verdict
+from driftpin.workflow.references import Reference, of_baseline, of_replay
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessment:
+    """A verdict with everything that it was drawn from."""
+
+    verdict: Verdict
+    candidate: Reference
+    baseline: Reference | None = None
+    comparison: Comparison | None = None
+    equalities: dict[Section, Equality] | None = None
+    differences: tuple[FactDifference, ...] = ()
+
+
+def assess_replay(store: Store, replay: Replay, policy: Policy, reproduced: bool | None = None) -> Assessment:
+    """A finished replay against the baseline that is current for its target and class of device."""
+    candidate = of_replay(replay)
+    baseline = store.baselines.current(replay.target, replay.device_class or "unknown")
+    if baseline is None:
+        return Assessment(verdict=unblessed(), candidate=candidate)
+    found = assess(store, of_baseline(store, baseline), candidate, policy, reproduced)
+    store.replays.set_verdict(replay.id, baseline.id, found.verdict.kind, summary(found))
+    return found
+
+
+def assess(
+    store: Store, baseline: Reference, candidate: Reference, policy: Policy, reproduced: bool | None = None
+) -> Assessment:
+    """Any reference against any other."""
+    sides = _side(store, baseline), _side(store, candidate)
+    wanted = needed(*sides)
+    sides = _filled(store, sides[0], wanted[0]), _filled(store, sides[1], wanted[1])
+    comparison = compare(*sides)
+    old, new = environment(store, baseline.replay), environment(store, candidate.replay)
+    equalities = {section: equality(old.section(section), new.section(section)) for section in Section}
+    circumstances = _circumstances(equalities, old, new, sides, reproduced)
+    return Assessment(
+        verdict=judge(comparison, circumstances, policy),
+        candidate=candidate,
+        baseline=baseline,
+        comparison=comparison,
+        equalities=equalities,
+        differences=difference(old, new),
+    )
+
+
+def environment(store: Store, replay: Replay) -> Environment:
+    """The environment of a replay; one that ended before it captured anything has an empty one."""
+    if replay.environment is None:
+        return Environment(model={}, stack={}, behaviour={})
+    return store.environments.get(replay.environment, replay.context)
+
+
+def summary(found: Assessment) -> dict[str, object]:
+    """The few words kept on the replay's own row; nothing at all for a match, so that it stays small."""
+    counts = {outcome.value: count for outcome, count in found.verdict.counts.items()}
+    quiet = found.verdict.severity is Severity.NONE
+    return {"counts": counts} | ({} if quiet else {"headline": found.verdict.headline})
+
+
+def _side(store: Store, reference: Reference) -> Side:
+    return Side(suite=store.suites.get(reference.suite_digest).suite, traces=store.traces.set(reference.trace_set))
+
+
+def _filled(store: Store, side: Side, entries: list[Entry]) -> Side:
+    """The same side with the blobs that a comparison will ask for, read in bulk."""
+    heads = store.blobs.get_many([e.head for e in entries if e.head])
+    layers = store.blobs.get_many([e.layers for e in entries if e.layers])
+    texts = store.blobs.get_many([e.text for e in entries if e.text])
+    return replace(
+        side,
+        heads={digest: Head.from_bytes(data) for digest, data in heads.items()},
+        layers={digest: Layers.from_bytes(data) for digest, data in layers.items()},
+        texts={digest: TraceText.from_bytes(data) for digest, data in texts.items()},
+    )
+
+
+def _circumstances(
+    equalities: dict[Section, Equality],
+    old: Environment,
+    new: Environment,
+    sides: tuple[Side, Side],
+    reproduced: bool | None,
+) -> Circumstances:
+    return Circumstances(
+        model=equalities[Section.MODEL],
+        stack=equalities[Section.STACK],
+        behaviour=equalities[Section.BEHAVIOUR],
+        suite_changed=frozenset(suite_changes(sides[0].suite, sides[1].suite).changed),
+        reproduced=reproduced,
+        unknowns=_unknowns(old, new),
+    )
+
+
+def _unknowns(old: Environment, new: Environment) -> tuple[str, ...]:
+    """One sentence per fact that either side could not read."""
+    reasons = {(s, n): why for env in (old, new) for s in Section for n, why in env.unknowns(s).items()}
+    return tuple(f"{section.value} fact {name} is unknown: {why}" for (section, name), why in sorted(reasons.items()))
