@@ -1,0 +1,93 @@
+# Everything lives in .venv; a target whose stamp under .venv/.stamps is newer than its locks does nothing.
+#   make setup | demo | test | lint | fix | bench | lock | clean      TORCH=cpu (default) or TORCH=cuda
+
+PYTHON ?= python3
+STAMPS := .venv/.stamps
+CHOSEN := $(firstword $(patsubst $(STAMPS)/torch-%,%,$(wildcard $(STAMPS)/torch-*)))
+TORCH ?= $(if $(CHOSEN),$(CHOSEN),cpu)
+ARGS ?=
+
+BIN := .venv/bin
+PY := $(BIN)/python
+LOCKED := $(PY) -m pip install --no-deps --require-hashes
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+SETUP_LOCKS := torch-$(TORCH) runner monitor build
+
+ifeq ($(filter $(TORCH),cpu cuda),)
+$(error TORCH is "$(TORCH)"; say TORCH=cpu or TORCH=cuda)
+endif
+
+define NO_TORCH_cpu
+driftpin: the installation failed. If pip found no torch +cpu build: it is not on PyPI. Point PIP_EXTRA_INDEX_URL (or
+PIP_FIND_LINKS) at the CPU wheel index that PyTorch's installation page names and run make again (Linux x86_64, CPython
+3.11 to 3.14), or run `make setup TORCH=cuda`, whose larger build comes from PyPI and runs on CPUs too.
+endef
+define NO_TORCH_cuda
+driftpin: the installation failed. Read pip's message above; check the network and the free disk space (TORCH=cuda needs
+about 9 GB), then run make again: what was downloaded is kept in pip's cache.
+endef
+export REMEDY := $(NO_TORCH_$(TORCH))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint fix bench lock clean
+
+help:
+	@sed -n '2p' Makefile | cut -c3-
+
+setup: $(STAMPS)/setup
+
+demo: $(STAMPS)/demo
+	$(BIN)/driftpin demo $(ARGS)
+
+test: $(STAMPS)/dev $(STAMPS)/demo
+	$(PY) -m pytest $(ARGS)
+
+lint: $(STAMPS)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mypy scripts
+	$(BIN)/lint-imports
+	$(PY) -m pytest tests/unit/test_house.py
+
+fix: $(STAMPS)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMPS)/dev $(STAMPS)/demo
+	@for script in $$(grep -l __main__ benchmarks/*.py); do \
+	  $(PY) -m benchmarks.$$(basename $$script .py) $(ARGS) || exit 1; done
+
+lock: $(STAMPS)/dev
+	$(PY) scripts/lock.py
+
+clean:
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "driftpin: $(PYTHON) is missing or older than 3.11; run make again with PYTHON=python3.11 (or newer)."; exit 1; }
+	@$(PYTHON) -m venv .venv || { \
+	  echo "driftpin: $(PYTHON) cannot make .venv; install its venv module (on Debian: python3-venv), run make again."; exit 1; }
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/torch-$(TORCH): $(STAMPS)/venv $(SETUP_LOCKS:%=locks/%.txt)
+	@$(PY) scripts/announce.py $(SETUP_LOCKS)
+	@$(LOCKED) $(SETUP_LOCKS:%=-r locks/%.txt) || { echo "$$REMEDY"; exit 1; }
+	@rm -f $(STAMPS)/torch-* && touch $@
+
+$(STAMPS)/setup: $(STAMPS)/torch-$(TORCH) pyproject.toml
+	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --no-index -e .
+	@touch $@
+
+$(STAMPS)/demo: $(STAMPS)/setup locks/demo.txt
+	@$(PY) scripts/announce.py demo
+	@$(LOCKED) -r locks/demo.txt
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/setup locks/dev.txt
+	@$(PY) scripts/announce.py dev
+	@$(LOCKED) -r locks/dev.txt
+	@touch $@
