@@ -57,7 +57,7 @@ fix: $(STAMPS)/dev
 
 bench: $(STAMPS)/dev $(STAMPS)/demo
 	@for script in $$(grep -l __main__ benchmarks/*.py); do \
-	  $(PY) -m benchmarks.$$(basename $$script .py) $(ARGS) || exit 1; done
+	  $(PY) $$script $(ARGS) || exit 1; done
 
 lock: $(STAMPS)/dev
 	$(PY) scripts/lock.py

@@ -53,17 +53,19 @@ def main() -> None:
         left_out = ("--excludes", str(excludes))
         compile_lock((*EVERYTHING, "--group", "torch-needs", *left_out), constraints)
         held = ("--constraints", str(constraints), *left_out)
-        sizes = {role: write_role(role, (*args, *held)) for role, args in ROLES.items()}
-        sizes["demo"] = write_role("demo", ("-", "--no-deps"), stdin=demo_requirements())
+        sizes = {f"torch=={TORCH}+cpu": CPU_WHEEL_BYTES}
+        for role, args in ROLES.items():
+            sizes |= write_role(role, (*args, *held))
+        sizes |= write_role("demo", ("-", "--no-deps"), stdin=demo_requirements())
         shared = [part for name in names(LOCKS / "runner.txt") for part in ("--no-emit-package", name)]
         torch_args = ("-", "--constraints", str(constraints), *shared)
-        sizes["torch-cuda"] = write_role("torch-cuda", torch_args, stdin=f"torch=={TORCH}")
-    sizes["torch-cpu"] = write_torch_cpu()
+        sizes |= write_role("torch-cuda", torch_args, stdin=f"torch=={TORCH}")
+    write_torch_cpu()
     write_sizes(sizes)
 
 
-def write_role(role: str, args: Sequence[str], stdin: str = "") -> int:
-    """Write locks/ROLE.txt and return the bytes that an installation on x86_64 downloads."""
+def write_role(role: str, args: Sequence[str], stdin: str = "") -> dict[str, int]:
+    """Write locks/ROLE.txt and return the bytes per `name==version` that an installation on x86_64 downloads."""
     target = LOCKS / f"{role}.txt"
     compile_lock((*args, "--generate-hashes"), target, stdin)
     target.write_text(HEADER + target.read_text())
@@ -94,25 +96,24 @@ def names(lock: Path) -> Iterator[str]:
     return (line.partition("==")[0] for line in lines if "==" in line and not line.startswith((" ", "#")))
 
 
-def write_torch_cpu() -> int:
+def write_torch_cpu() -> None:
     """Write locks/torch-cpu.txt, one hash per CPython version."""
     hashes = " \\\n".join(f"    --hash=sha256:{digest}" for digest in CPU_WHEELS.values())
     (LOCKS / "torch-cpu.txt").write_text(f"{HEADER}torch=={TORCH}+cpu \\\n{hashes}\n")
-    return CPU_WHEEL_BYTES
 
 
 def write_sizes(sizes: dict[str, int]) -> None:
-    """Write locks/sizes.toml: bytes by role, as scripts/announce.py reads them."""
-    lines = [f"{role} = {size}" for role, size in sorted(sizes.items())]
-    note = "# Bytes that each lock downloads on Linux x86_64 with CPython 3.11.\n"
+    """Write locks/sizes.toml: bytes by `name==version`, as scripts/announce.py reads them."""
+    lines = [f'"{pin}" = {size}' for pin, size in sorted(sizes.items())]
+    note = "# Bytes that each package downloads on Linux x86_64 with CPython 3.11.\n"
     (LOCKS / "sizes.toml").write_text(HEADER + note + "\n".join(lines) + "\n")
 
 
-def download_bytes(pylock: dict[str, Any]) -> int:
-    """Sum of the files that a Linux x86_64 machine with CPython 3.11 would take, one per package."""
+def download_bytes(pylock: dict[str, Any]) -> dict[str, int]:
+    """Sizes of the files that a Linux x86_64 machine with CPython 3.11 would take, one per package."""
     environment = target_environment()
     wanted = [p for p in pylock["packages"] if "marker" not in p or Marker(p["marker"]).evaluate(environment)]
-    return sum(file_bytes(package) for package in wanted)
+    return {f"{package['name']}=={package['version']}": file_bytes(package) for package in wanted}
 
 
 def target_environment() -> dict[str, str]:
