@@ -48,7 +48,7 @@ def serialise(conn: Connection, name: str) -> None:
 
 def lock_number(name: str) -> int:
     """A signed 64-bit number for an advisory lock."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
+    return int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
 
 
 def changed(conn: Connection, statement: Executable) -> int:

@@ -1,12 +1,13 @@
 """Engines for the two databases, with the settings that make them behave alike. Knows nothing of tables.
 
-SQLite: write-ahead log, foreign keys on, writers take the lock at BEGIN (one that took it at its first write could not
-wait for another, only fail), readers see one snapshot. PostgreSQL: psycopg 3, UTC.
+SQLite: write-ahead log (set once, by the migrations), foreign keys on, writers take the lock at BEGIN (one that took
+it at its first write could not wait for another, only fail), readers see one snapshot. PostgreSQL: psycopg 3, UTC.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,6 @@ def make_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
     @event.listens_for(engine, "connect")
     def _connect(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # sqlite3 itself shall begin nothing: see _begin
-        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
 
     @event.listens_for(engine, "begin")
@@ -61,3 +61,22 @@ def make_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writer else "BEGIN")
 
     return engine
+
+
+def use_write_ahead_log(engine: Engine) -> None:
+    """Switch a SQLite file over for good; other databases need nothing.
+
+    SQLite refuses the switch at once while anybody else reads or writes, whatever the busy timeout, so it is retried.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while engine.dialect.name == "sqlite":
+        connection = engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise StoreError("The store is locked by another process.", remedy="Try again.") from error
+            time.sleep(0.02)
+        finally:
+            connection.close()

@@ -40,8 +40,9 @@ def translated(url: URL) -> Iterator[None]:
 
 
 def shown(url: URL) -> str:
-    """The URL for people."""
-    return url.render_as_string(hide_password=True)
+    """The URL for people: no password, and none of those that libpq also takes from the query."""
+    query = {name: "***" if "password" in name.lower() else value for name, value in url.query.items()}
+    return url.set(query=query).render_as_string(hide_password=True)
 
 
 def _translate(error: StatementError, url: URL) -> StoreError:
@@ -92,7 +93,9 @@ def _postgres(error: psycopg.Error, url: URL, *, lost: bool) -> StoreError:
 def _said(error: Exception, url: URL) -> str:
     """The first line of a driver's message, without the password."""
     text = (str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")
-    return text.replace(str(url.password), "***") if url.password else text
+    for secret in (url.password, *(value for name, value in url.query.items() if "password" in name.lower())):
+        text = text.replace(str(secret), "***") if secret else text
+    return text
 
 
 def corrupt(what: str, why: str) -> CorruptBlobError:

@@ -54,7 +54,7 @@ def late(conn: Connection, replay_id: str, attempt: int | None) -> StoreError | 
 
 def missing(replay_id: str) -> NotFoundError:
     """The error for an id that no replay has."""
-    return NotFoundError(f"There is no replay {replay_id}.", remedy="`driftpin replays` lists them.")
+    return NotFoundError(f"There is no replay {display_text(replay_id, 60)}.", remedy="`driftpin replays` lists them.")
 
 
 def packed_parts(trace: Trace) -> list[Packed]:

@@ -186,6 +186,8 @@ class Replays:
 
     def find(self, prefix: str) -> Replay:
         """The one replay whose id begins so; `NotFoundError` for none, and for several with some of them named."""
+        if not (prefix.isascii() and prefix.isprintable()):
+            raise recording.missing(prefix)
         matches = TABLE.c.id.startswith(prefix.lower(), autoescape=True)
         found = self._select(_query().where(matches).order_by(TABLE.c.id).limit(CANDIDATES + 1))
         if not found:

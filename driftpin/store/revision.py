@@ -22,11 +22,6 @@ def read(conn: Connection) -> str | None:
     return None if row is None else str(row[0])
 
 
-def is_foreign(conn: Connection) -> bool:
-    """Whether a database without a revision holds somebody else's tables."""
-    return bool(inspect(conn).get_table_names())
-
-
 def check(found: str | None, where: str) -> None:
     """Return if this driftpin can use the revision; raises `SchemaTooOldError` or `SchemaTooNewError`."""
     if found is None:
@@ -36,17 +31,14 @@ def check(found: str | None, where: str) -> None:
     if found.isdecimal() and int(found) < int(HEAD):
         raise SchemaTooOldError(f"The store {where} has schema {found}; this driftpin needs {HEAD}.", remedy=UPGRADE)
     raise SchemaTooNewError(
-        f"The store {where} has schema {display(found)}, which this driftpin does not know.",
+        f"The store {where} has schema {found[:20]}, which this driftpin does not know.",
         remedy="Install the driftpin that made it, or a newer one.",
     )
 
 
-def display(found: str) -> str:
-    """A revision for people, whatever is in that column."""
-    return found[:20]
-
-
 def refuse_foreign(conn: Connection, where: str) -> None:
     """Raise `StoreError` rather than write our tables into a SQLite file of something else."""
-    if conn.dialect.name == "sqlite" and read(conn) is None and is_foreign(conn):
+    if conn.dialect.name != "sqlite" or read(conn) is not None:
+        return
+    if set(inspect(conn).get_table_names()) - {VERSION_TABLE}:  # ours stays, empty, after a way down to nothing
         raise StoreError(f"{where} is a database of something else.", remedy="Check the store's url.")

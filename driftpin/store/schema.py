@@ -69,6 +69,7 @@ def _run(url: str, move: Callable[[Config], None]) -> None:
             _refuse_newer(conn, shown(parsed))
             move(_config(conn))
             _check_references(conn, shown(parsed))
+        engines.use_write_ahead_log(engine)
     finally:
         engine.dispose()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,8 +12,8 @@ from typing import Self
 from sqlalchemy import Connection, Engine, func, select, text
 
 from driftpin.errors import SchemaTooOldError, StoreError
+from driftpin.store import backup, revision
 from driftpin.store import engine as engines
-from driftpin.store import revision
 from driftpin.store.access import Access
 from driftpin.store.baselines import Baselines
 from driftpin.store.blobs import Blobs
@@ -121,15 +119,8 @@ class Store:
         """Copy a SQLite store into a new file while others use it; raises `StoreError` for any other store."""
         if engines.sqlite_path(self._engine.url) is None:
             raise StoreError("A PostgreSQL store is backed up by its own tools.", remedy="Run `pg_dump`.")
-        if path.exists():
-            raise StoreError(f"{path} exists already.", remedy="Name a new file.")
-        part = path.with_name(path.name + ".part")
-        try:
-            with translated(self._engine.url), self._engine.connect() as conn:
-                _copy(conn, part)
-                part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with translated(self._engine.url), self._engine.connect() as conn:
+            backup.copy(conn, path)
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -151,15 +142,3 @@ def _bytes(conn: Connection, table: str) -> int:
         "SELECT sum(pgsize) FROM dbstat JOIN sqlite_schema USING (name) WHERE tbl_name = :name AND aggregate = TRUE"
     )
     return int(conn.scalar(query, {"name": table}) or 0)
-
-
-def _copy(conn: Connection, path: Path) -> None:
-    source = conn.connection.driver_connection
-    if not isinstance(source, sqlite3.Connection):
-        raise StoreError("This store has no SQLite file.")
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
-    target = sqlite3.connect(path)
-    try:
-        source.backup(target)
-    finally:
-        target.close()
