@@ -12,7 +12,6 @@ import fcntl
 import importlib.metadata
 import json
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator

@@ -1,0 +1,87 @@
+"""What differs between two environments, likeliest to change the numbers first. Pure: two values in, one value out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from driftpin.environment.environment import Environment, Equality, Facts, Section, equality
+from driftpin.environment.fact import Fact, Unknown
+
+
+class Change(StrEnum):
+    """How one fact differs."""
+
+    ADDED = "added"  # known or unknown after, no such fact before
+    REMOVED = "removed"  # a fact before, no such fact after
+    CHANGED = "changed"  # known on both sides, other value
+    UNDETERMINED = "undetermined"  # unknown on at least one side: neither equal nor different
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactDifference:
+    """One fact that is not the same; the absent side of an added or removed one is None."""
+
+    section: Section
+    name: str
+    kind: Change
+    before: Fact
+    after: Fact
+    rank: int  # 0 changes numbers most likely
+
+
+# First parts of fact names, likeliest to change numbers first; a section's other facts follow its last entry.
+LIKELIHOOD: dict[Section, tuple[str, ...]] = {
+    Section.MODEL: ("weights", "parameters", "config", "template", "generation", "sampling", "tokenizer", "keys"),
+    Section.STACK: (
+        *("dtype", "attention", "experts", "flag", "cache", "compile", "threads", "device", "isa"),
+        *("library.torch", "library.triton", "library.nvidia", "library.cuda", "library.transformers", "driver"),
+        *("object", "library", "variable", "image"),
+    ),
+    Section.BEHAVIOUR: (),
+}
+STRIDE = 100  # ranks per section
+UNDETERMINED_LAST = 1000  # what may be equal stands behind everything that is not
+
+
+def difference(a: Environment, b: Environment) -> tuple[FactDifference, ...]:
+    """Facts that differ from `a` to `b`, ordered by (rank, name): model, stack, behaviour, then the undetermined."""
+    found = [entry for section in Section for entry in _section(section, a.section(section), b.section(section))]
+    return tuple(sorted(found, key=lambda entry: (entry.rank, entry.name)))
+
+
+def equalities(a: Environment, b: Environment) -> dict[Section, Equality]:
+    """Whether each section agrees."""
+    return {section: equality(a.section(section), b.section(section)) for section in Section}
+
+
+def rank(section: Section, name: str) -> int:
+    """Place of a fact in the order of likelihood; smaller is likelier."""
+    prefixes = LIKELIHOOD[section]
+    matching = [i for i, prefix in enumerate(prefixes) if _has_prefix(name, prefix)]
+    return list(Section).index(section) * STRIDE + (matching[0] if matching else len(prefixes))
+
+
+def _has_prefix(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith((f"{prefix}.", f"{prefix}-"))  # nvidia-cublas is one of nvidia's
+
+
+def _section(section: Section, a: Facts, b: Facts) -> Iterator[FactDifference]:
+    for name in a.keys() | b.keys():
+        kind = _kind(a, b, name)
+        if kind is not None:
+            place = rank(section, name) + (UNDETERMINED_LAST if kind is Change.UNDETERMINED else 0)
+            yield FactDifference(
+                section=section, name=name, kind=kind, before=a.get(name), after=b.get(name), rank=place
+            )
+
+
+def _kind(a: Facts, b: Facts, name: str) -> Change | None:
+    if name not in a:
+        return Change.ADDED
+    if name not in b:
+        return Change.REMOVED
+    if isinstance(a[name], Unknown) or isinstance(b[name], Unknown):
+        return Change.UNDETERMINED
+    return None if a[name] == b[name] else Change.CHANGED
