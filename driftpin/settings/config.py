@@ -52,12 +52,16 @@ class Config:
         """One suite's table; `ConfigError` when there is none."""
         return _named(self.tables.suites, name, "suite", self.path)
 
+    def suite_of(self, target: str) -> str:
+        """The name of a target's suite."""
+        return self.target(target).suite
+
     def suite_path(self, name: str) -> Path | None:
         """The suite's file, absolute; None for one that driftpin brings (its name is `suite(name).builtin`)."""
         path = self.suite(name).path
         return Path(path) if path is not None else None
 
-    def database_url(self) -> str:
+    def store_url(self) -> str:
         """The store's address with its password, read now; never log it."""
         password = self.store.password
         return self.store.url if password is None else with_password(self.store.url, password.read())

@@ -68,7 +68,8 @@ def _syntax_problem(path: Path, message: str) -> Problem:
     found = _PLACE.search(message)
     if not found:
         return Problem(where=str(path), text=f"is not TOML: {message}")
-    place = f"line {found[1]}, column {found[2]}" if found[1] else "at its end"
+    last = len(path.read_bytes().splitlines())
+    place = f"line {found[1]}, column {found[2]}" if found[1] else f"line {last}, at the end"
     return Problem(where=f"{path}, {place}", text=f"is not TOML: {message[: found.start()]}")
 
 

@@ -66,6 +66,8 @@ class Leaves:
         """Set `key` whatever was there, tables below it included."""
         for old in [k for k in self.leaves if k[: len(key)] == key or k == key[: len(k)]]:
             del self.leaves[old]
+        for below in [k for k in self.tables if len(k) > len(key) and k[: len(key)] == key]:
+            del self.tables[below]
         for part, leaf in flatten(value, key) if isinstance(value, dict) else [(key, value)]:
             self._put(part, leaf, origin)
 

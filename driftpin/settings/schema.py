@@ -73,6 +73,13 @@ def _once(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
+def _some(values: tuple[str, ...]) -> tuple[str, ...]:
+    # Not `min_length`: pydantic counts valid items only, and would call a list with one bad word empty.
+    if not values:
+        raise ValueError("must not be empty")
+    return _once(values)
+
+
 Text = Annotated[str, Field(min_length=1)]
 SecretRef = Annotated[Secret, PlainValidator(_secret)]
 Seconds = Annotated[int, PlainValidator(seconds_of)]
@@ -151,11 +158,11 @@ class TargetTable(Table):
     cron: Annotated[str, AfterValidator(_cron)] | None = None
     grace: Seconds | None = None
     place: Literal["any", "each-class", "each-host", "each-device"] = "any"
-    probes: Annotated[tuple[ProbeName, ...], Field(strict=False, min_length=1), AfterValidator(_once)] = (
+    probes: Annotated[tuple[ProbeName, ...], Field(strict=False), AfterValidator(_some)] = (
         "decode",
         "score",
     )
-    shapes: Annotated[tuple[ShapeName, ...], Field(strict=False, min_length=1), AfterValidator(_once)] = ("alone",)
+    shapes: Annotated[tuple[ShapeName, ...], Field(strict=False), AfterValidator(_some)] = ("alone",)
     repeats: Annotated[int, Field(ge=3, le=1000)] = 3  # executions per canary at blessing
     budget: BudgetTable = BudgetTable()
     owner: Text | None = None

@@ -87,7 +87,7 @@ def _shown(value: Any) -> str:
 def _with_paths(leaves: Leaves, main: Path, environ: Mapping[str, str]) -> Leaves:
     """A copy in which relative paths start where each was written: file's folder, or the working directory."""
     copy = Leaves(leaves=dict(leaves.leaves), tables=dict(leaves.tables))
-    if ("store", "url") not in copy.leaves:
+    if ("store", "url") not in copy.leaves and ("store",) not in copy.leaves:
         origin = Origin(layer=Layer.DEFAULT, base=main.parent.absolute())
         copy.override(("store", "url"), DEFAULT_STORE, origin)
     for key, leaf in copy.leaves.items():
