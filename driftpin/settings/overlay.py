@@ -41,6 +41,9 @@ def overlay_flags(leaves: Leaves, flags: Mapping[str, str]) -> list[Problem]:
         key = _split_dotted(name)
         if key is None or kind_at(key) in (Kind.UNKNOWN, Kind.TABLE, Kind.NAMED):
             problems.append(Problem(where=f"flag {name}", text="names no key of the configuration"))
+        elif kind_at(key[:1]) is Kind.NAMED and key[1] not in (names := leaves.names(key[0])):
+            text = f'"{key[1]}" is not among the {key[0]} of the file{near(key[1], names)}'
+            problems.append(Problem(where=f"flag {name}", text=text))
         else:
             _apply(leaves, key, flags[name], Origin(layer=Layer.FLAG, name=name, base=Path.cwd()))
     return problems

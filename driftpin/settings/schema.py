@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo
 
@@ -28,13 +28,22 @@ def _secret(value: Any, info: ValidationInfo) -> Secret:
 def _url_or_secret(value: Any, info: ValidationInfo) -> str | Secret:
     if isinstance(value, dict):
         return _secret(value, info)
-    if not isinstance(value, str) or urlsplit(value).scheme not in {"http", "https"} or not urlsplit(value).hostname:
+    parts = _split(value) if isinstance(value, str) else None
+    if not isinstance(value, str) or parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError('must be an address that begins with "https://" or "http://", or a secret')
     return _without_password(value)
 
 
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        # Its message quotes the part that holds user and password.
+        raise ValueError("is no usable address") from None
+
+
 def _without_password(url: str) -> str:
-    parts = urlsplit(url)
+    parts = _split(url)
     if parts.password or any(name.lower() == "password" and value for name, value in parse_qsl(parts.query)):
         raise ValueError(f"holds a password, which {LITERAL}")
     return url

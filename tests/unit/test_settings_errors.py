@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ BASE = '[suites.s]\nbuiltin = "core"\n[models.smol]\npath = "m"\n'
 FAKE = BASE + '[targets.t]\nengine = "fake"\nsuite = "s"\n'
 
 
-def error_of(tmp_path: Path, text: str | bytes, environ: dict[str, str] | None = None, **flags: str) -> str:
+def error_of(
+    tmp_path: Path, text: str | bytes, environ: Mapping[str, str] | None = None, flags: Mapping[str, str] | None = None
+) -> str:
     main = tmp_path / "driftpin.toml"
     main.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(ConfigError) as caught:
-        load_config(main, environ or {}, {name.replace("__", "."): value for name, value in flags.items()})
+        load_config(main, environ or {}, flags or {})
     return str(caught.value).replace(f"{tmp_path}/", "")
 
 
@@ -162,8 +165,26 @@ def test_a_variable_that_names_two_targets_is_an_error(tmp_path: Path) -> None:
 def test_a_wrong_value_names_the_variable_or_flag_it_came_from(tmp_path: Path) -> None:
     message = error_of(tmp_path, FAKE, {"DRIFTPIN_TARGETS__T__THREADS": "many"})
     assert message == "environment variable DRIFTPIN_TARGETS__T__THREADS: targets.t.threads: must be a whole number."
-    message = error_of(tmp_path, FAKE, targets__t__threads="0")
+    message = error_of(tmp_path, FAKE, flags={"targets.t.threads": "0"})
     assert message == "flag targets.t.threads: targets.t.threads: must be at least 1."
+
+
+def test_a_flag_for_a_target_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    message = error_of(tmp_path, FAKE, flags={"targets.nope.owner": "x"})
+    assert message == 'flag targets.nope.owner: "nope" is not among the targets of the file; known: t.'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[store]\nurl = "postgresql://u:hunter2@h\u2100/d"',
+        '[channels.c]\nkind = "webhook"\nurl = "http://u:hunter2@[x"',
+    ],
+)
+def test_an_address_that_cannot_be_split_is_not_repeated(tmp_path: Path, text: str) -> None:
+    message = error_of(tmp_path, text)
+    assert "url: is no usable address." in message
+    assert "hunter2" not in message
 
 
 def test_a_variable_cannot_smuggle_in_other_keys(tmp_path: Path) -> None:
@@ -171,9 +192,9 @@ def test_a_variable_cannot_smuggle_in_other_keys(tmp_path: Path) -> None:
     assert message.endswith("targets.t.threads: must be a whole number.")
 
 
-@pytest.mark.parametrize("flag", ["store", "store__nope", "targets", "a b", ""])
+@pytest.mark.parametrize("flag", ["store", "store.nope", "targets", "a b", ""])
 def test_a_flag_that_names_no_key_is_an_error(tmp_path: Path, flag: str) -> None:
-    assert "names no key of the configuration" in error_of(tmp_path, FAKE, **{flag: "x"})
+    assert "names no key of the configuration" in error_of(tmp_path, FAKE, flags={flag: "x"})
 
 
 def test_a_key_in_two_files_is_an_error_that_names_both(tmp_path: Path) -> None:
