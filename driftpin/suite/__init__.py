@@ -1,0 +1,1 @@
+"""Suites: what is asked of a model, as values, files and checks."""

@@ -1,0 +1,61 @@
+"""The commands and their global options; errors become one sentence and an exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from driftpin.cli import baseline, compare, configuration, database, environments, replay, service, start, suites
+from driftpin.cli.out import errors, plain
+from driftpin.cli.session import Session
+from driftpin.errors import DriftpinError, ReplayInterruptedError
+
+app = typer.Typer(
+    name="driftpin",
+    help="Pins the environment of language-model inference and watches it for drift.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    config: Annotated[Path | None, typer.Option(help="the configuration; default ./driftpin.toml")] = None,
+    store: Annotated[str | None, typer.Option(help="the store's address, instead of the configured one")] = None,
+) -> None:
+    """Global options come before the command."""
+    flags = {} if store is None else {"store.url": store}
+    context.obj = Session(config_path=config, flags=flags)
+
+
+for module in (start, replay, compare, environments, service):
+    module.register(app)
+app.add_typer(baseline.app, name="baseline")
+app.add_typer(suites.app, name="suite")
+app.add_typer(configuration.app, name="config")
+app.add_typer(database.app, name="db")
+
+
+def run(arguments: list[str]) -> int:
+    """Exit status of one command line: the command's own, 2 for an error, 130 for an interrupt."""
+    try:
+        return int(app(arguments, standalone_mode=False) or 0)
+    except DriftpinError as error:
+        errors().print(f"[bold red]error:[/] {plain(error.message)}", soft_wrap=True)
+        if error.remedy:
+            errors().print(f"  {plain(error.remedy)}", soft_wrap=True)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        errors().print("interrupted; everything recorded before is kept")
+        return ReplayInterruptedError.exit_code
+    except BrokenPipeError:
+        return 141

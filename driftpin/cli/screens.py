@@ -1,0 +1,172 @@
+"""What people read in a terminal. Draws documented JSON bodies; decides nothing. Everything from outside is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from driftpin.cli.out import plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from driftpin.store.replay import Replay
+    from driftpin.workflow.assess import Assessment
+
+COLOURS = {"page": "bold red", "ticket": "yellow", "info": "cyan", "none": "green"}
+SHOWN_FACTS = 8
+SHOWN_CANARIES = 12
+
+
+def assessment(c: Console, found: Assessment, body: Mapping[str, Any], replay: Replay) -> None:
+    """The whole verdict on one screen."""
+    colour = COLOURS[body["severity"]]
+    c.print(f"[{colour}]{plain(body['headline'])}[/]", soft_wrap=True)
+    against = body["baseline"]
+    held = f" against {plain(against['label'])}" if against else ""
+    c.print(f"[dim]{plain(replay.id)} of {plain(replay.target)}{held}, severity {body['severity']}[/]")
+    _divergence(c, body["first_divergence"])
+    if body["localisation"]:
+        c.print(f"[bold]where[/]   {plain(body['localisation']['sentence'])}", soft_wrap=True)
+    _environment(c, body["environment_difference"])
+    _outcomes(c, body["outcomes"])
+    for sentence in body["unseen"]:
+        c.print(f"[dim]unseen  {plain(sentence)}[/]", soft_wrap=True)
+    for number, command in enumerate(body["next"]):
+        c.print(f"{'[bold]next[/]   ' if number == 0 else '       '} {plain(command)}", soft_wrap=True)
+
+
+def _divergence(c: Console, first: Mapping[str, Any] | None) -> None:
+    if first is None:
+        return
+    place = f"{first['canary']} ({first['probe']}), output token {first['position']}"
+    c.print(f"[bold]first[/]   {plain(place)}: {_margin(first)}", soft_wrap=True)
+    if "before" in first:
+        c.print(f"        …{plain(first['before'])}", style="dim", soft_wrap=True)
+        c.print(f"      [red]-[/] {plain(first['baseline_text'])}", soft_wrap=True)
+        c.print(f"      [green]+[/] {plain(first['candidate_text'])}", soft_wrap=True)
+
+
+def _margin(first: Mapping[str, Any]) -> str:
+    if first["movement"] is None:
+        return plain(f"D unknown, {first['movement_missing']}")
+    return f"D = {_short(first['movement'])} logits, the baseline's margin was {_short(first['baseline_margin'])}"
+
+
+def _environment(c: Console, difference: Mapping[str, Any] | None) -> None:
+    if difference is None:
+        return
+    said = ", ".join(f"{section} {word}" for section, word in difference["equality"].items())
+    c.print(f"[bold]because[/] {plain(said)}", soft_wrap=True)
+    facts = [fact for fact in difference["facts"] if fact["kind"] != "undetermined"]
+    for fact in facts[:SHOWN_FACTS]:
+        c.print(f"        {plain(_fact(fact))}", soft_wrap=True)
+    if len(facts) > SHOWN_FACTS:
+        c.print(f"        … and {len(facts) - SHOWN_FACTS} more")
+
+
+def _fact(fact: Mapping[str, Any]) -> str:
+    before, after = (_value(fact[side]) for side in ("before", "after"))
+    return f"{fact['section']}: {fact['name']} {fact['kind']}: {before} -> {after}"
+
+
+def _value(wrapped: Mapping[str, Any] | None) -> str:
+    if wrapped is None:
+        return "absent"
+    text = f"unknown ({wrapped['unknown']})" if "unknown" in wrapped else str(wrapped["value"])
+    return text if len(text) <= 48 else text[:45] + "…"
+
+
+def _outcomes(c: Console, outcomes: Mapping[str, Mapping[str, Any]]) -> None:
+    notable = [(name, one) for name, one in outcomes.items() if one["outcome"] != "identical"]
+    for name, one in notable[:SHOWN_CANARIES]:
+        why = one["findings"][0]["why"] or "text is hidden for this suite"
+        c.print(f"        [bold]{plain(name)}[/] {one['outcome']}: {plain(why)}", soft_wrap=True)
+    if len(notable) > SHOWN_CANARIES:
+        c.print(f"        … and {len(notable) - SHOWN_CANARIES} more canaries")
+
+
+def dry_run(c: Console, body: Mapping[str, Any]) -> None:
+    """What `replay --dry-run` would do."""
+    seconds = body["estimated_seconds"]
+    cost = "unknown seconds: this target has no finished replay" if seconds is None else f"about {seconds:g} s"
+    c.print(f"{plain(body['target'])}: {body['canaries']} canaries, {body['executions']} executions, {cost}")
+
+
+def replays(c: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    """The table of replays."""
+    table = new_table("replay", "target", "status", "verdict", "created", "purpose", "traces")
+    for row in rows:
+        marks = (row["replay"], row["target"], row["status"], row["verdict"] or "", row["created_at"][:19])
+        table.add_row(*(plain(m) for m in (*marks, row["purpose"], (row["trace_set"] or "")[:12])))
+    c.print(table)
+    for row in rows:
+        if row["reason"]:
+            c.print(f"[dim]{plain(row['replay'])}: {plain(row['reason'])}[/]", soft_wrap=True)
+
+
+def baselines(c: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    """The table of baselines."""
+    table = new_table("baseline", "current", "device class", "replay", "blessed by", "why", "when")
+    for row in rows:
+        label = f"{row['target']}@{row['number']}"
+        marks = (label, "yes" if row["current"] else "", row["device_class"][:40], row["replay"], row["blessed_by"])
+        table.add_row(*(plain(m) for m in (*marks, row["reason"], row["created_at"][:19])))
+    c.print(table)
+
+
+def contents(c: Console, body: Mapping[str, Any]) -> None:
+    """What a replay recorded."""
+    c.print(
+        f"{plain(body['label'])}: replay {plain(body['replay'])}, {body['status']}, {body['verdict'] or 'not judged'}"
+    )
+    if not body["detail"]:
+        table = new_table("execution", "head", "layers", "remarks")
+        for one in body["executions"]:
+            remarks = one.get("unmeasured") or one.get("layers_absent") or ", ".join(one.get("ills", ()))
+            parts = (one["execution"], one.get("head", "")[:12], one.get("layers", "")[:12], remarks)
+            table.add_row(*(plain(p) for p in parts))
+        c.print(table)
+    for one in body["detail"]:
+        _execution(c, one)
+
+
+def _execution(c: Console, one: Mapping[str, Any]) -> None:
+    c.print(f"[bold]{plain(one['execution'])}[/] {len(one['prompt_ids'])} prompt tokens, stopped by {one['stop']}")
+    if "output" in one:
+        c.print(f"  {plain(one['output'])}", soft_wrap=True)
+    table = new_table("n", "id", "text", "log-prob", "margin", "entropy", "digest")
+    for number, token in enumerate(one["tokens"]):
+        numbers = (_short(token[name]) for name in ("logprob", "margin", "entropy"))
+        table.add_row(str(number), str(token["id"]), plain(token.get("text", "")), *numbers, token["digest"])
+    c.print(table)
+
+
+def environment(c: Console, body: Mapping[str, Any]) -> None:
+    """Facts by section."""
+    for section in ("model", "stack", "behaviour", "context"):
+        digest = body["digests"].get(section, "")[:12]
+        c.print(f"[bold]{section}[/] {digest}")
+        for name in sorted(body[section]):
+            c.print(f"  {plain(name)} = {plain(_value(body[section][name]))}", soft_wrap=True)
+
+
+def environment_difference(c: Console, body: Mapping[str, Any]) -> None:
+    """Facts that differ, likeliest first."""
+    said = ", ".join(f"{section} {word}" for section, word in body["equality"].items())
+    c.print(f"[bold]{plain(said)}[/]")
+    for fact in body["facts"]:
+        c.print(f"  {plain(_fact(fact))}", soft_wrap=True)
+
+
+def _short(number: object) -> str:
+    return f"{number:.4g}" if isinstance(number, float) else str(number)
+
+
+def new_table(*names: str) -> Any:
+    from rich.table import Table  # noqa: PLC0415 - start-up time
+
+    made = Table(box=None, pad_edge=False, header_style="dim")
+    for name in names:
+        made.add_column(name, overflow="fold")
+    return made

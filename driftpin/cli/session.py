@@ -1,0 +1,68 @@
+"""What every command starts from: the configuration, and a store opened on demand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from driftpin.settings.config import Config
+    from driftpin.store import Store
+    from driftpin.suite.canary import Suite
+    from driftpin.workflow.order import Order
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """The global options. Everything heavy is imported by the method that needs it."""
+
+    config_path: Path | None = None
+    flags: dict[str, str] = field(default_factory=dict)
+
+    def config(self) -> Config:
+        """The validated configuration; raises `ConfigError`."""
+        from driftpin.settings.load import load_config  # noqa: PLC0415 - start-up time
+
+        return load_config(self.config_path, os.environ, self.flags)
+
+    @contextmanager
+    def store(self, config: Config, *, migrate: bool = False) -> Iterator[Store]:
+        """The store of the configuration; `migrate` makes an absent one."""
+        from driftpin.store import Store  # noqa: PLC0415 - start-up time
+
+        with Store.open(config.database_url(), migrate=migrate) as store:
+            yield store
+
+    def order(self, config: Config, target: str) -> Order:
+        """The target's order; raises `ConfigError` for an unknown one and `SuiteError` for a bad suite."""
+        from driftpin.workflow.order import Order  # noqa: PLC0415 - start-up time
+
+        name = config.target(target).suite
+        return Order(
+            target=target,
+            recipe=config.recipe(target),
+            operations=config.operations(target),
+            suite_name=name,
+            suite=named_suite(config, name),
+        )
+
+
+def named_suite(config: Config, name: str) -> Suite:
+    """The suite that the configuration names: a file, or one that driftpin brings."""
+    from driftpin.suite.builtin import builtin_suite  # noqa: PLC0415 - start-up time
+    from driftpin.suite.load import load_suite  # noqa: PLC0415 - start-up time
+
+    path = config.suite_path(name)
+    return builtin_suite() if path is None else load_suite(path)
+
+
+def current(context: typer.Context) -> Session:
+    """The session that the app's callback made."""
+    session: Session = context.obj
+    return session
