@@ -9,7 +9,7 @@ import torch
 from transformers import LogitsProcessorList
 
 from driftpin.trace.probe import Shape
-from runner.engines.execution import Bench
+from runner.engines.bench import Bench
 from runner.recording.recorder import DecodeRecorder, ScoreRecorder
 
 

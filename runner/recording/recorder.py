@@ -23,6 +23,8 @@ from runner.recording.greedy import GreedyWitness
 from runner.recording.hidden import HiddenStats
 from runner.recording.steps import ExpertSteps, HiddenSteps, LogitSteps
 
+CACHE_NAMES = ("cache", "past_key_values")  # of an output's key-value cache, newest version first
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LayerRecord:
@@ -100,8 +102,9 @@ class Recorder:
         return hook
 
     def _output_hook(self, module: nn.Module, inputs: Any, output: Any) -> None:
-        cache = getattr(output, "cache", None) or getattr(output, "past_key_values", None)
-        self._cache = "none" if cache is None else type(cache).__name__
+        present = () if isinstance(output, tuple) else tuple(output)  # names; to ask for an old one draws a warning
+        names = [name for name in CACHE_NAMES if name in present]
+        self._cache = type(output[names[0]]).__name__ if names else "none"
         self._take_logits(output[0] if isinstance(output, tuple) else output.logits)
 
     def _experts_by_block(self, positions: int) -> dict[str, NDArray[np.uint32]]:

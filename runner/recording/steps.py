@@ -82,8 +82,7 @@ class LogitSteps:
         if self._buffer is None or self._filled < len(self._buffer):
             return
         self._measure(self._filled - 1, emitted)
-        self._buffer[0].copy_(self._buffer[self._filled])
-        self._filled = 1
+        self._buffer[0].copy_(self._buffer[-1])
 
     def finish(self, output_ids: torch.Tensor) -> logits.LogitStats:
         """Statistics of the rows that chose `output_ids`, int64 [N], N >= 1; later rows are dropped."""

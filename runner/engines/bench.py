@@ -24,7 +24,7 @@ from runner.recording.recorder import DecodeRecorder, Recording, ScoreRecorder
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Execution:
+class Run:
     """What one run of one prompt gave."""
 
     head: Head
@@ -72,7 +72,7 @@ class Bench:
         return logits
 
 
-def decode(bench: Bench, ids: Sequence[int], shape: Shape, arguments: Mapping[str, Any]) -> Execution:
+def decode(bench: Bench, ids: Sequence[int], shape: Shape, arguments: Mapping[str, Any]) -> Run:
     """Greedy generation; `arguments` of `generate` must hold `max_new_tokens`."""
     batch, limit = bench.batch(ids, shape), int(arguments["max_new_tokens"])
     recorder = DecodeRecorder(
@@ -98,10 +98,10 @@ def decode(bench: Bench, ids: Sequence[int], shape: Shape, arguments: Mapping[st
         output_ids=output_ids.tolist(),
         greedy=greedy,
     )
-    return _execution(head, recording, first_position=len(ids) - 1)
+    return _run(head, recording, first_position=len(ids) - 1)
 
 
-def score(bench: Bench, ids: Sequence[int], shape: Shape, output_ids: Sequence[int], limit: int) -> Execution:
+def score(bench: Bench, ids: Sequence[int], shape: Shape, output_ids: Sequence[int], limit: int) -> Run:
     """One forward over prompt and given outputs but the last; position i predicts `output_ids[i]`."""
     given = [*ids, *output_ids[:-1]]
     batch = bench.batch(given, shape)
@@ -121,7 +121,7 @@ def score(bench: Bench, ids: Sequence[int], shape: Shape, output_ids: Sequence[i
         output_ids=output_ids,
         greedy=np.full(len(output_ids), Greedy.FORCED, dtype=np.uint8),
     )
-    return _execution(head, recording, first_position=0)
+    return _run(head, recording, first_position=0)
 
 
 def emitted(made: Any) -> torch.Tensor:
@@ -149,7 +149,7 @@ def _declared(bench: Bench, probe: Probe, shape: Shape, batch: Batch, recording:
     )
 
 
-def _execution(head: Head, recording: Recording, first_position: int) -> Execution:
+def _run(head: Head, recording: Recording, first_position: int) -> Run:
     record = recording.layers
     layers = None if record is None else assemble.layers(record, first_position=first_position)
-    return Execution(head=head, layers=layers, layers_absent=recording.layers_absent)
+    return Run(head=head, layers=layers, layers_absent=recording.layers_absent)

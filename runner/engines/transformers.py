@@ -1,0 +1,176 @@
+"""The engine that runs models through the transformers library. Knows canaries and recipes; no store, no baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+
+from driftpin.environment.environment import Environment
+from driftpin.errors import CannotMeasureError, SuiteError
+from driftpin.settings.recipe import Recipe
+from driftpin.suite.canary import Canary, CanarySettings, Suite, input_digest
+from driftpin.trace.probe import Arm, Probe, Shape, TraceKey
+from driftpin.trace.text import TraceText
+from driftpin.trace.traceset import Trace
+from runner.determinism import Applied, attention_context, cannot_run, prepare, prove_attention
+from runner.engines import bench as runs
+from runner.engines.batching import Vocabulary
+from runner.engines.bench import Bench
+from runner.engines.caches import static_length
+from runner.engines.observer import observer_check
+from runner.engines.protocol import Rendered
+from runner.loading import Loaded, load_model
+from runner.rendering import render, token_pieces
+from runner.sampling import SamplingReport, generate_kwargs, install
+
+WARM_UP_PROMPT, WARM_UP_TOKENS = 16, 4
+FORCES = ("forced_bos_token_id", "forced_eos_token_id")
+STATIC = "static"
+
+T = TypeVar("T")
+
+
+class TransformersEngine:
+    """One model of the transformers library in one process and one arm; see `runner.engines.protocol.Engine`."""
+
+    def __init__(self, recipe: Recipe, arm: Arm, suite: Suite) -> None:
+        self._recipe, self._arm, self._suite = recipe, arm, suite
+        self._applied: Applied | None = None
+        self._loaded: Loaded | None = None
+        self._sampling: SamplingReport | None = None
+        self._bench: Bench | None = None
+
+    def load(self) -> None:
+        """Switches first, then weights, then the sampling mode, then a trial call of the pinned attention."""
+        self._applied = prepare(self._recipe, self._arm)
+        self._loaded = load_model(self._recipe, self._arm)
+        self._sampling = install(self._loaded.model, self._recipe)
+        self._prove_attention(self._loaded.model)
+        self._bench = self._prepared(self._loaded.model, self._loaded.tokenizer)
+
+    def environment(self) -> Environment:
+        """Facts of the loaded model, the libraries and the device, as they are now."""
+        from runner.capture import capture_environment  # noqa: PLC0415
+
+        return capture_environment(
+            _ready(self._loaded), self._recipe, self._arm, _ready(self._applied), _ready(self._sampling)
+        )
+
+    def render(self, canary: Canary, clock: str | None) -> Rendered:
+        """Text and ids of a canary's prompt."""
+        return render(_ready(self._loaded).tokenizer, canary, clock)
+
+    def warm_up(self) -> None:
+        """Sixteen filler tokens in, four out, then their score."""
+        bench = _ready(self._bench)
+        ids = bench.vocabulary.filler(0, WARM_UP_PROMPT)
+        with self._measuring(Probe.DECODE):
+            made = runs.decode(bench, ids, Shape.ALONE, self._arguments(CanarySettings(max_new_tokens=WARM_UP_TOKENS)))
+        with self._measuring(Probe.SCORE):
+            runs.score(bench, ids, Shape.ALONE, made.output_ids, WARM_UP_TOKENS)
+
+    def decode(self, key: TraceKey, canary: Canary, rendered: Rendered) -> Trace:
+        """Greedy generation through the model's ordinary `generate`."""
+        with self._measuring(Probe.DECODE):
+            made = runs.decode(_ready(self._bench), rendered.ids, key.shape, self._arguments(canary.settings))
+        return self._trace(key, canary, rendered, made)
+
+    def score(self, key: TraceKey, canary: Canary, rendered: Rendered, output_ids: Sequence[int]) -> Trace:
+        """One teacher-forced forward over the prompt and all given outputs but the last."""
+        limit = canary.settings.max_new_tokens
+        with self._measuring(Probe.SCORE):
+            made = runs.score(_ready(self._bench), rendered.ids, key.shape, output_ids, limit)
+        return self._trace(key, canary, rendered, made)
+
+    def observer_check(self, canary: Canary, rendered: Rendered) -> str | None:
+        """Logits of decode and score with recording on and off, alone."""
+        with self._measuring(Probe.DECODE):
+            return observer_check(_ready(self._bench), rendered.ids, self._arguments(canary.settings))
+
+    def close(self) -> None:
+        """Let go of the model and of its device memory."""
+        self._bench = self._loaded = None
+        torch.cuda.empty_cache()  # does nothing where CUDA was never started
+
+    def _prepared(self, model: Any, tokenizer: Any) -> Bench:
+        config, sampling = model.generation_config, _ready(self._sampling)
+        return Bench(
+            model=model,
+            arm=self._arm,
+            vocabulary=vocabulary(model, tokenizer),
+            ends=frozenset(sampling.end_ids),
+            forcing=any(getattr(config, name, None) is not None for name in FORCES),
+            static_length=self._static_length(tokenizer) if self._recipe.cache == STATIC else None,
+        )
+
+    def _static_length(self, tokenizer: Any) -> int:
+        """Of the whole suite, whichever canaries run; one that does not render is refused when its turn comes."""
+        longest = WARM_UP_PROMPT + WARM_UP_TOKENS
+        for canary in self._suite.canaries:
+            try:
+                prompt = len(render(tokenizer, canary, self._suite.clock).ids)
+            except SuiteError:
+                continue
+            longest = max(longest, prompt + canary.settings.max_new_tokens)
+        return static_length(longest)
+
+    def _prove_attention(self, model: Any) -> None:
+        config = model.config.get_text_config(decoder=True)
+        heads = int(config.num_attention_heads)
+        prove_attention(
+            self._recipe,
+            self._arm,
+            model.dtype,
+            int(getattr(config, "head_dim", None) or config.hidden_size // heads),
+            heads=heads,
+            kv_heads=int(getattr(config, "num_key_value_heads", None) or heads),
+            masked=self._recipe.cache == STATIC,
+        )
+
+    def _arguments(self, settings: CanarySettings) -> dict[str, Any]:
+        return generate_kwargs(_ready(self._loaded).model, self._recipe, settings)
+
+    def _trace(self, key: TraceKey, canary: Canary, rendered: Rendered, made: runs.Run) -> Trace:
+        pieces = token_pieces(_ready(self._loaded).tokenizer, made.output_ids)
+        return Trace(
+            key=key,
+            input_digest=input_digest(rendered.ids, canary.settings),
+            head=made.head,
+            layers=made.layers,
+            text=TraceText(rendered=rendered.text, pieces=pieces),
+            layers_absent=made.layers_absent,
+        )
+
+    @contextmanager
+    def _measuring(self, probe: Probe) -> Iterator[None]:
+        """The pinned attention; refusals of the framework become `CannotMeasureError`."""
+        try:
+            with attention_context(self._recipe, self._arm, probe):
+                yield
+        except torch.cuda.OutOfMemoryError as error:
+            raise CannotMeasureError(
+                f"The device ran out of memory: {str(error).splitlines()[0]}",
+                remedy="Free the device, shorten the prompt, or leave out the filled and padded shapes.",
+            ) from error
+        except RuntimeError as error:
+            refused = cannot_run(error)
+            if refused is None:
+                raise
+            raise refused from error
+
+
+def _ready(part: T | None) -> T:
+    if part is None:
+        raise RuntimeError("load() was not called, or close() was")
+    return part
+
+
+def vocabulary(model: Any, tokenizer: Any) -> Vocabulary:
+    """Ids for filler rows: known to model and tokenizer, neither special nor added by hand."""
+    size = min(int(model.config.get_text_config(decoder=True).vocab_size), len(tokenizer))
+    special = {*tokenizer.all_special_ids, *getattr(tokenizer, "added_tokens_decoder", {})}
+    pads = (model.generation_config.pad_token_id, tokenizer.pad_token_id, 0)
+    return Vocabulary.of(size, special, next(int(pad) for pad in pads if pad is not None))
