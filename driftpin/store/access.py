@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Executable, Table, func, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, CursorResult, Executable, Insert, Table, func, select
 
 IN_LIMIT = 500  # values in one IN list; SQLite's oldest limit is 999 parameters
 
@@ -33,11 +33,11 @@ def insert_absent(conn: Connection, table: Table, rows: Sequence[Mapping[str, An
         conn.execute(insert_or_nothing(conn, table), list(rows))
 
 
-def insert_or_nothing(conn: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
-    """INSERT ... ON CONFLICT DO NOTHING in the connection's dialect."""
-    if conn.dialect.name == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
+def insert_or_nothing(conn: Connection, table: Table) -> Insert:
+    """INSERT ... ON CONFLICT DO NOTHING, which each dialect has for itself; only the one in use is imported."""
+    dialect = import_module(f"sqlalchemy.dialects.{conn.dialect.name}")
+    statement: Insert = dialect.insert(table).on_conflict_do_nothing()
+    return statement
 
 
 def serialise(conn: Connection, name: str) -> None:

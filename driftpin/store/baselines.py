@@ -97,7 +97,7 @@ class Baselines:
         `bundle` is free-form JSON; keep a `floors` entry (None until they are measured). `trace_set` is the digest of
         a stored manifest that stands for the replay's own, where a successor keeps traces blessed before.
         """
-        body = blobs.Packed.of(canonical_json(display_json(bundle)), KIND)
+        body = blobs.Content(kind=KIND, plain=canonical_json(display_json(bundle)))
         with self.access.begin() as conn:
             serialise(conn, f"baseline:{target}:{device_class}")
             replay = _blessable(conn, target, device_class, replay_id)

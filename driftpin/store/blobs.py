@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from sqlalchemy import Connection, RowMapping, func, select
 
@@ -18,31 +20,38 @@ TABLE = tables.blobs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Packed:
-    """A blob ready to be written."""
+class Content:
+    """A blob to be written. Digest and compressed form are made once, when they are first needed."""
 
-    sha256: str
     kind: str
-    size: int  # bytes, uncompressed
-    data: bytes  # one zstd frame
+    plain: bytes  # canonical, uncompressed
 
-    @classmethod
-    def of(cls, data: bytes, kind: str) -> Packed:
-        """Hash and compress; done before a transaction begins, since it takes time."""
-        return cls(sha256=sha256_hex(data), kind=kind, size=len(data), data=pack(data))
+    @cached_property
+    def sha256(self) -> str:
+        """The name."""
+        return sha256_hex(self.plain)
+
+    @cached_property
+    def packed(self) -> bytes:
+        """One zstd frame."""
+        return pack(self.plain)
+
+    def row(self) -> dict[str, Any]:
+        """As stored."""
+        return {"sha256": self.sha256, "kind": self.kind, "size": len(self.plain), "data": self.packed}
 
 
-def write(conn: Connection, packed: Iterable[Packed]) -> None:
+def write(conn: Connection, contents: Iterable[Content]) -> None:
     """Insert what is absent, in the order of digests so that two writers cannot wait for each other."""
-    rows = {p.sha256: {"sha256": p.sha256, "kind": p.kind, "size": p.size, "data": p.data} for p in packed}
+    rows = {content.sha256: content.row() for content in contents}
     insert_absent(conn, TABLE, [rows[sha256] for sha256 in sorted(rows)])
 
 
-def absent(conn: Connection, packed: Iterable[Packed]) -> list[Packed]:
+def absent(conn: Connection, contents: Iterable[Content]) -> list[Content]:
     """Those that are not stored yet, each once."""
-    wanted = {p.sha256: p for p in packed}
-    stored = conn.scalars(select(TABLE.c.sha256).where(TABLE.c.sha256.in_(list(wanted)))).all()
-    return [p for sha256, p in wanted.items() if sha256 not in stored]
+    wanted = {content.sha256: content for content in contents}
+    stored = set(conn.scalars(select(TABLE.c.sha256).where(TABLE.c.sha256.in_(list(wanted)))))
+    return [content for sha256, content in wanted.items() if sha256 not in stored]
 
 
 def _read(row: RowMapping) -> bytes:
@@ -61,10 +70,17 @@ class Blobs:
 
     def put(self, data: bytes, kind: str) -> str:
         """Store `data` unless it is there already; returns its sha256."""
-        packed = Packed.of(data, kind)
-        with self.access.begin() as conn:
-            write(conn, [packed])
-        return packed.sha256
+        content = Content(kind=kind, plain=data)
+        if self.prepare([content]):
+            with self.access.begin() as conn:
+                write(conn, [content])
+        return content.sha256
+
+    def prepare(self, contents: Iterable[Content]) -> bool:
+        """Compress what is absent before a transaction holds others up; says whether there is anything to write."""
+        with self.access.read() as conn:
+            new = absent(conn, contents)
+        return sum(len(content.packed) for content in new) > 0
 
     def get(self, sha256: str) -> bytes:
         """The bytes under that digest; raises `NotFoundError` or `CorruptBlobError`."""

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 from sqlalchemy import URL
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError, StatementError
 
 from driftpin.errors import CorruptBlobError, DriftpinError, StoreError, StoreFullError
 
@@ -48,9 +47,8 @@ def shown(url: URL) -> str:
 def _translate(error: StatementError, url: URL) -> StoreError:
     if isinstance(error.orig, sqlite3.Error):
         return _sqlite(error.orig, url)
-    if isinstance(error.orig, psycopg.Error):
-        return _postgres(error.orig, url, lost=isinstance(error, DBAPIError) and error.connection_invalidated)
-    return StoreError(f"The store {shown(url)} failed: {_said(error, url)}.")
+    lost = isinstance(error, DBAPIError) and (error.connection_invalidated or isinstance(error, OperationalError))
+    return _postgres(error, url, lost=lost)
 
 
 def _sqlite(error: sqlite3.Error, url: URL) -> StoreError:
@@ -77,17 +75,22 @@ def _disk_is_full(url: URL) -> bool:
     return folder.is_dir() and shutil.disk_usage(folder).free < NO_SPACE_LEFT
 
 
-def _postgres(error: psycopg.Error, url: URL, *, lost: bool) -> StoreError:
-    said = _said(error, url)
-    if isinstance(error, psycopg.errors.DiskFull):
+def _postgres(error: StatementError, url: URL, *, lost: bool) -> StoreError:
+    """By SQLSTATE, so that SQLite's users need not wait for psycopg to be imported."""
+    said, state = _said(error, url), getattr(error.orig, "sqlstate", None)
+    if state == DISK_FULL:
         return StoreFullError(f"There is no space left for {shown(url)}.", remedy=SPACE)
-    if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected):
+    if state in LOCKED:
         return StoreError(f"The store {shown(url)} is locked by another process.", remedy="Try again.")
-    if lost or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None):
+    if lost and state is None:
         return StoreError(
             f"The store {shown(url)} cannot be reached: {said}.", remedy="Check that it runs, and its url."
         )
     return StoreError(f"The store {shown(url)} failed: {said}.", remedy="Check the server's log.")
+
+
+DISK_FULL = "53100"
+LOCKED = ("55P03", "40P01", "40001")  # not available, deadlock, serialisation
 
 
 def _said(error: Exception, url: URL) -> str:

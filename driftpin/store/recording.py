@@ -15,7 +15,7 @@ from driftpin.canonical import digest_of
 from driftpin.errors import LateAttemptError, NotFoundError, StoreError, StoreFullError
 from driftpin.store import blobs, tables
 from driftpin.store.access import insert_absent
-from driftpin.store.blobs import Packed
+from driftpin.store.blobs import Content
 from driftpin.store.replay import ReplayStatus
 from driftpin.store.text import display_text
 from driftpin.trace import head, layers, text
@@ -57,18 +57,19 @@ def missing(replay_id: str) -> NotFoundError:
     return NotFoundError(f"There is no replay {display_text(replay_id, 60)}.", remedy="`driftpin replays` lists them.")
 
 
-def packed_parts(trace: Trace) -> list[Packed]:
-    """The blobs of a trace, compressed."""
-    parts = [Packed.of(trace.head.to_bytes(), head.KIND), Packed.of(trace.text.to_bytes(), text.KIND)]
-    return parts if trace.layers is None else [*parts, Packed.of(trace.layers.to_bytes(), layers.KIND)]
+def contents(trace: Trace) -> list[Content]:
+    """The blobs of a trace."""
+    parts = [(head.KIND, trace.head.to_bytes()), (text.KIND, trace.text.to_bytes())]
+    parts += [] if trace.layers is None else [(layers.KIND, trace.layers.to_bytes())]
+    return [Content(kind=kind, plain=plain) for kind, plain in parts]
 
 
-def charge(conn: Connection, target: str, packed: Sequence[Packed], quota: int | None) -> None:
+def charge(conn: Connection, target: str, parts: Sequence[Content], quota: int | None) -> None:
     """Write the blobs that are new and add their bytes to the target's account, unless that exceeds the quota."""
-    new = blobs.absent(conn, packed)
+    new = blobs.absent(conn, parts)
     if not new:
         return
-    added = sum(len(part.data) for part in new)
+    added = sum(len(part.packed) for part in new)
     insert_absent(conn, USAGE, [{"target": target, "bytes": 0}])
     statement = update(USAGE).where(USAGE.c.target == target).values(bytes=USAGE.c.bytes + added)
     used = conn.execute(statement.returning(USAGE.c.bytes)).scalar_one()
@@ -109,5 +110,5 @@ def seal(conn: Connection, replay_id: str, attempt: int) -> TraceSet | None:
     if not recorded:
         return None
     sealed = TraceSet.of(recorded)
-    blobs.write(conn, [Packed.of(sealed.to_bytes(), KIND)])
+    blobs.write(conn, [Content(kind=KIND, plain=sealed.to_bytes())])
     return sealed

@@ -116,10 +116,11 @@ class Replays:
 
     def record(self, replay_id: str, attempt: int, trace: Trace, quota_bytes: int | None = None) -> Entry:
         """Keep one trace at once; `StoreFullError` when its new bytes would exceed the target's quota."""
-        packed = recording.packed_parts(trace)
+        parts = recording.contents(trace)
+        self.blobs.prepare(parts)
         with self.access.begin() as conn:
             target = hold(conn, replay_id, attempt, {"heartbeat_at": self.access.now()})
-            recording.charge(conn, target, packed, quota_bytes)
+            recording.charge(conn, target, parts, quota_bytes)
             return recording.keep(conn, replay_id, attempt, trace.entry())
 
     def record_unmeasured(self, replay_id: str, attempt: int, key: TraceKey, reason: str) -> Entry:

@@ -51,7 +51,7 @@ class Suites:
 
     def put(self, suite: Suite) -> SuiteRevision:
         """Store the suite as the one in use under its name, as a new revision unless that content was one before."""
-        body = blobs.Packed.of(canonical_json(suite.to_json()), KIND)
+        body = blobs.Content(kind=KIND, plain=canonical_json(suite.to_json()))
         with self.access.begin() as conn:
             serialise(conn, f"suite:{suite.name}")
             row = conn.execute(select(TABLE).where(TABLE.c.digest == body.sha256)).mappings().first()
