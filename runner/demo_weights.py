@@ -103,7 +103,7 @@ def _remake(folder: Path, source: Path, dtype: str, progress: Progress) -> None:
 
 
 def _is_file(path: Path, entry: dict[str, Any]) -> bool:
-    return path.stat().st_size == entry["size"] and file_sha256(path) == entry["sha256"]
+    return bool(path.stat().st_size == entry["size"] and file_sha256(path) == entry["sha256"])
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 import transformers
-from transformers.utils import logging as transformers_logging
+from transformers.utils import logging as _transformers_logging
 
 from driftpin.errors import CannotMeasureError, ModelError
 from driftpin.settings.recipe import Recipe
@@ -26,6 +26,8 @@ from runner.model_folder import CONFIG, check_folder, read_json
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 SHOWN = 8  # names listed in a message
 NEW_DTYPE_NAME = (4, 56)  # since then `dtype`, before `torch_dtype`
+
+transformers_logging: Any = _transformers_logging  # without annotations of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,7 @@ def _tokenizer(folder: Path, recipe: Recipe) -> Any:
 def _model(folder: Path, recipe: Recipe, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
     """The model on the CPU and transformers' own account of the keys."""
     try:
-        model, info = transformers.AutoModelForCausalLM.from_pretrained(
+        both: Any = transformers.AutoModelForCausalLM.from_pretrained(
             folder,
             **{_dtype_name(): dtype},
             attn_implementation=recipe.attention,
@@ -115,6 +117,7 @@ def _model(folder: Path, recipe: Recipe, dtype: torch.dtype) -> tuple[Any, dict[
         raise CannotMeasureError(f"{folder} does not fit into memory.", remedy="Use a larger machine.") from error
     except LOAD_ERRORS as error:
         raise ModelError(f"The model in {folder} cannot be loaded: {_first_line(error)}", remedy=SEE_FILES) from error
+    model, info = both
     return model, info
 
 
