@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from driftpin.errors import DriftpinError, ReplayInterruptedError, StoreError
@@ -43,8 +44,9 @@ def _silent(event: str, **facts: Any) -> None:
 
 
 def _print_line(event: str, **facts: Any) -> None:
-    sys.stdout.write(json.dumps({"event": event, **facts}) + "\n")
-    sys.stdout.flush()
+    with suppress(BrokenPipeError):  # whoever listened is gone; the store is the record, and the replay goes on
+        sys.stdout.write(json.dumps({"event": event, **facts}) + "\n")
+        sys.stdout.flush()
 
 
 def _interrupt(*_: Any) -> None:

@@ -21,13 +21,24 @@ from driftpin.store.replay import ENDED, Replay, ReplayStatus
 
 STORE_VARIABLE = "DRIFTPIN_WORKER_STORE"
 GRACE_SECONDS = 20.0  # between asking a worker to stop and killing it
+POLL_SECONDS = 0.1  # between two looks at `stop`
 KEPT_LINES = 12  # of a worker's stderr, for the reason of a failure
 
 Listener = Callable[[Mapping[str, Any]], None]
 
 
-def launch(store: Store, url: str, replay: Replay, listener: Listener, limit_seconds: float | None = None) -> Replay:
-    """Run a queued replay in a child process and return it as it ended; KeyboardInterrupt stops the child first."""
+def launch(
+    store: Store,
+    url: str,
+    replay: Replay,
+    listener: Listener,
+    limit_seconds: float | None = None,
+    stop: threading.Event | None = None,
+) -> Replay:
+    """Run a queued replay in a child process and return it as it ended.
+
+    KeyboardInterrupt or `stop` interrupts the child first. One that takes longer than `limit_seconds` has failed.
+    """
     recipe = store.targets.get(replay.revision_id).recipe
     environment = dict(os.environ) | child_environment(recipe) | {STORE_VARIABLE: url}
     command = [sys.executable, "-m", "runner.worker", replay.id]
@@ -43,24 +54,30 @@ def launch(store: Store, url: str, replay: Replay, listener: Listener, limit_sec
         errors="replace",
         start_new_session=True,
     ) as child:
-        watch = _Watch(child, listener, limit_seconds)
+        watch = _Watch(child, listener, limit_seconds, stop or threading.Event())
+        watch.before_time_out = lambda: _end(store, replay, ReplayStatus.FAILED, watch.reason())
         try:
             watch.listen()
         except KeyboardInterrupt:
             _stop(child)
             _end(store, replay, ReplayStatus.INTERRUPTED, "interrupted in mid-replay")
             raise
-    _end(store, replay, ReplayStatus.FAILED, watch.reason())
+    status = ReplayStatus.INTERRUPTED if watch.stopped else ReplayStatus.FAILED
+    _end(store, replay, status, watch.reason())
     return store.replays.get(replay.id)
 
 
 class _Watch:
     """Reads a worker's lines and keeps the last of what it complained about."""
 
-    def __init__(self, child: subprocess.Popen[str], listener: Listener, limit_seconds: float | None) -> None:
-        self.child, self.listener = child, listener
+    def __init__(
+        self, child: subprocess.Popen[str], listener: Listener, limit_seconds: float | None, stop: threading.Event
+    ) -> None:
+        self.child, self.listener, self.stop = child, listener, stop
         self.complaints: list[str] = []
-        self.limit_seconds, self.timed_out = limit_seconds, False
+        self.limit_seconds, self.timed_out, self.stopped = limit_seconds, False, False
+        # The worker would seal itself as interrupted, and the reason would be lost: the time limit seals it first.
+        self.before_time_out: Callable[[], None] = lambda: None
 
     def listen(self) -> None:
         """Until the worker ends."""
@@ -69,11 +86,14 @@ class _Watch:
         timer = threading.Timer(self.limit_seconds, self._time_out) if self.limit_seconds else None
         if timer:
             timer.start()
+        ended = threading.Event()
+        threading.Thread(target=self._heed, args=(ended,), daemon=True).start()
         try:
             for line in self.child.stdout or ():
                 self._hear(line)
             self.child.wait()
         finally:
+            ended.set()
             if timer:
                 timer.cancel()
         drain.join()
@@ -91,12 +111,23 @@ class _Watch:
         for line in self.child.stderr or ():
             self.complaints = [*self.complaints[-(KEPT_LINES - 1) :], line.rstrip()]
 
+    def _heed(self, ended: threading.Event) -> None:
+        """Interrupt the worker once `stop` is set."""
+        while not ended.wait(POLL_SECONDS):
+            if self.stop.is_set():
+                self.stopped = True
+                _stop(self.child)
+                return
+
     def _time_out(self) -> None:
         self.timed_out = True
+        self.before_time_out()
         _stop(self.child)
 
     def reason(self) -> str:
         """Why a worker that left its replay open ended."""
+        if self.stopped:
+            return "interrupted in mid-replay"
         if self.timed_out:
             return f"the worker was stopped after its time limit of {self.limit_seconds:g} s"
         code = self.child.returncode
