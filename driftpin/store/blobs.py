@@ -13,10 +13,11 @@ from driftpin.canonical import sha256_hex
 from driftpin.errors import CorruptBlobError, NotFoundError
 from driftpin.store import tables
 from driftpin.store.access import IN_LIMIT, Access, insert_absent
-from driftpin.store.faults import corrupt
+from driftpin.store.faults import RESTORE, corrupt
 from driftpin.store.packed import pack, unpack
 
 TABLE = tables.blobs
+NAMED = 5  # damaged blobs in a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +104,14 @@ class Blobs:
         with self.access.read() as conn:
             digests = list(conn.scalars(select(TABLE.c.sha256).order_by(TABLE.c.sha256)))
         return [sha256 for sha256 in digests if not self._sound(sha256)]
+
+    def check(self) -> int:
+        """Read every blob and count them; raises `CorruptBlobError` that names those whose content does not match."""
+        if damaged := self.corrupt():
+            named = ", ".join(sha256[:12] for sha256 in damaged[:NAMED]) + (" …" if len(damaged) > NAMED else "")
+            raise CorruptBlobError(f"{len(damaged)} blobs are damaged: {named}.", remedy=RESTORE)
+        with self.access.read() as conn:
+            return conn.scalar(select(func.count()).select_from(TABLE)) or 0
 
     def _sound(self, sha256: str) -> bool:
         try:

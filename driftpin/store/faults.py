@@ -103,4 +103,7 @@ def _said(error: Exception, url: URL) -> str:
 
 def corrupt(what: str, why: str) -> CorruptBlobError:
     """The error for stored content that is not what it was."""
-    return CorruptBlobError(f"{what} cannot be read: {why}.", remedy="Restore the store from a backup.")
+    return CorruptBlobError(f"{what} cannot be read: {why}.", remedy=RESTORE)
+
+
+RESTORE = "Restore the store from a backup."

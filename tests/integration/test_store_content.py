@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 import numpy as np
 import pytest
 import store_samples as samples
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
 from driftpin.canonical import sha256_hex
 from driftpin.environment.fact import Unknown
@@ -79,6 +79,11 @@ def test_a_damaged_blob_is_refused_and_found(store: Store, damage: dict[str, obj
     assert "backup" in str(caught.value)
     assert store.blobs.get(sound) == b"sound"
     assert store.blobs.corrupt() == [digest]
+    with pytest.raises(CorruptBlobError, match=f"1 blobs are damaged: {digest[:12]}"):
+        store.blobs.check()
+    with store.begin() as conn:
+        conn.execute(delete(BLOBS).where(BLOBS.c.sha256 == digest))
+    assert store.blobs.check() == 1
 
 
 def test_a_frame_that_claims_terabytes_is_refused_before_it_is_unpacked() -> None:
