@@ -10,6 +10,7 @@ import torch
 
 from driftpin.trace.digest import row_sums
 from runner.recording import digest, logits
+from runner.recording.rows import head_arrays
 
 
 def order(row: list[float]) -> list[int]:
@@ -94,3 +95,12 @@ def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = logits.measure(rows, ids)
     for name in ("logprob", "entropy", "topk_ids", "digest", "nonfinite"):
         assert np.array_equal(getattr(parts, name), getattr(whole, name))
+
+
+def test_torch_and_numpy_forms_agree() -> None:
+    """The fake engine records with the numpy form; a comparison must not see which of the two wrote a trace."""
+    rows, ids = normal(6, 300, torch.bfloat16).float(), torch.arange(6)
+    plain = head_arrays(rows.numpy(), ids.numpy().astype(np.int32))
+    for name, column in vars(logits.measure(rows, ids)).items():
+        assert column.dtype == plain[name].dtype
+        np.testing.assert_allclose(column, plain[name], rtol=2e-6, atol=2e-6 if column.dtype == np.float32 else 0)
