@@ -40,9 +40,9 @@ def context_facts(loaded: Loaded, applied: Applied | None) -> dict[str, Fact]:
 
 
 def jit_facts() -> dict[str, Fact]:
-    """`jit.<compiler>`: how many entries its cache holds; kernels built earlier may run instead of new ones."""
+    """`now.jit.<compiler>`: how many entries its cache holds; kernels built earlier may run instead of new ones."""
     folders = {name: Path(os.environ.get(variable) or usual) for name, (variable, usual) in JIT.items()}
-    return {f"jit.{name}": known_or_unknown(partial(_entries, folder)) for name, folder in folders.items()}
+    return {f"now.jit.{name}": known_or_unknown(partial(_entries, folder)) for name, folder in folders.items()}
 
 
 def _entries(folder: Path) -> int:
