@@ -15,6 +15,7 @@ from driftpin.suite.canary import Canary, CanarySettings, Suite, input_digest
 from driftpin.trace.probe import Arm, Probe, Shape, TraceKey
 from driftpin.trace.text import TraceText
 from driftpin.trace.traceset import Trace
+from runner.capture import capture_environment
 from runner.determinism import Applied, attention_context, cannot_run, prepare, prove_attention
 from runner.engines import bench as runs
 from runner.engines.batching import Vocabulary
@@ -51,12 +52,15 @@ class TransformersEngine:
         self._prove_attention(self._loaded.model)
         self._bench = self._prepared(self._loaded.model, self._loaded.tokenizer)
 
-    def environment(self) -> Environment:
-        """Facts of the loaded model, the libraries and the device, as they are now."""
-        from runner.capture import capture_environment  # noqa: PLC0415
-
+    def environment(self, *, verify_weights: bool = False) -> Environment:
+        """Facts of the loaded model, the libraries and the device, as they are now; weight files in full if asked."""
         return capture_environment(
-            _ready(self._loaded), self._recipe, self._arm, _ready(self._applied), _ready(self._sampling)
+            _ready(self._loaded),
+            self._recipe,
+            self._arm,
+            _ready(self._applied),
+            _ready(self._sampling),
+            verify_weights=verify_weights,
         )
 
     def render(self, canary: Canary, clock: str | None) -> Rendered:

@@ -115,6 +115,17 @@ def test_two_engines_give_the_same_bytes(llama_folder: Path, shape: Shape) -> No
     assert entries[0] == entries[1]
 
 
+def test_the_environment_tells_what_is_loaded(llama_folder: Path) -> None:
+    made = engine(llama_folder, dtype="bfloat16", generation={"repetition_penalty": 1.2})
+    facts = made.environment(verify_weights=True)
+    assert facts.model["sampling.mode"] == "clean"
+    assert facts.model["sampling.in_force.repetition_penalty"] == "1.2"
+    assert facts.stack["dtype"] == "bfloat16"
+    made.warm_up()
+    decode(made, LONG)
+    assert made.environment().digests == facts.digests
+
+
 def test_the_reference_arm_runs_in_float32(llama_folder: Path) -> None:
     made = engine(llama_folder, Arm.REFERENCE, dtype="bfloat16")
     trace = score(made, CHAT, [5, 6, 7])
