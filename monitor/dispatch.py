@@ -115,7 +115,7 @@ class EmbeddedDispatcher:
         return replay.heartbeat_at is None or replay.heartbeat_at < self.now() - SILENCE - limit
 
     def _forget(self) -> None:
-        """Replays that nobody will run: repeats that an ended monitor ordered, and those of targets no longer watched."""
+        """Replays that nobody will run: repeats of a monitor that ended, and those of targets no longer watched."""
         for replay in self.store.replays.list(status=ReplayStatus.QUEUED, limit=QUEUE_LIMIT):
             repeat = (replay.host, replay.purpose) == (self.host, confirm.PURPOSE)
             if repeat or (self._ours(replay) and replay.target not in self.wanted):

@@ -6,8 +6,8 @@ targets fail. It never imports torch.
 Faults: `weight` {block, by} and `nan` {block} damage the model; `logit_noise` moves every logit; `one_token` repeats an
 id; `not_greedy` emits the runner-up at that position; `tokenizer` splits digits otherwise; `unmeasured` and `crash`
 name a canary that cannot be measured or that raises; `exit` ends the process there; `slow` waits that many seconds per
-canary; `flaky` makes each execution differ from the last; `missing_keys` refuses to load; `facts` {section: {name:
-value}} changes the environment.
+canary; `flaky` makes each execution differ from the last, and with the value "process" each process from the others;
+`missing_keys` refuses to load; `facts` {section: {name: value}} changes the environment.
 """
 
 from __future__ import annotations
@@ -131,7 +131,10 @@ class FakeEngine:
         return self._noisy(self.model.forward(ids)[1][-1:])[0]
 
     def _noisy(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        return rows + np.float32(self.executions / 64) if "flaky" in self.faults else rows
+        flaky = self.faults.get("flaky")
+        if flaky is None:
+            return rows
+        return rows + np.float32((os.getpid() % 509 if flaky == "process" else self.executions) / 64)
 
     def _choose(self, row: NDArray[np.float32], step: int) -> tuple[int, Greedy]:
         if self.faults.get("not_greedy") == step:
