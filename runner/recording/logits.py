@@ -18,6 +18,7 @@ from runner.recording import digest
 
 EXP_FLOOR = -200.0  # exp of it is 0 in float32; keeps 0 * -inf out of the entropy
 ID_BITS = 32
+SHOWN_ONLY = -256  # mask: entropy decides nothing, and 15 bits of its mantissa (3e-5) keep a float32 head in its budget
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,7 +60,7 @@ def _measure_chunk(rows: torch.Tensor, ids: torch.Tensor) -> LogitStats:
     columns: dict[str, Any] = {
         "logprob": (chosen.double() - logsumexp).float(),
         "margin": top[:, 0] - top[:, 1] if top.shape[1] > 1 else torch.full_like(chosen, torch.inf),
-        "entropy": entropy.float(),
+        "entropy": (entropy.float().view(torch.int32) & SHOWN_ONLY).view(torch.float32),
         "logsumexp": logsumexp.float(),
         "topk_ids": top_ids.to(torch.int32),
         "topk_logits": top,
