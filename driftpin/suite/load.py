@@ -1,132 +1,134 @@
-"""Reading a suite from YAML or JSONL, strictly: an error names the file, the canary and the field."""
+"""Suites from files: read, validate, and say what is wrong where. Knows nothing of models or token ids."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from driftpin.errors import SuiteError
-from driftpin.suite.canary import Suite
-from driftpin.suite.schema import CanaryShape, SettingsShape, SuiteShape
+from driftpin.canonical import canonical_json
+from driftpin.errors import CanonicalError, SuiteError
+from driftpin.suite.canary import Canary, Suite
+from driftpin.suite.document import parse_json, parse_lines, parse_yaml, read_text
+from driftpin.suite.form import CanaryForm, SettingsForm, SuiteForm, sentence
 
-QUOTE = "Put quotes around it: YAML reads an unquoted 2024, yes or 1.0 as a number or a truth value."
+LINES_SUFFIXES = (".jsonl", ".ndjson")
+SUFFIXES = (".yaml", ".yml", ".json", *LINES_SUFFIXES)
+SHOWN_PROBLEMS = 20
+HEADER_KEYS = ("suite", "clock")  # of the optional first line of JSON lines
 
 
 def load_suite(path: Path) -> Suite:
-    """The suite in a .yaml, .yml, .json or .jsonl file; raises `SuiteError`."""
-    text = _read(path)
-    body = _lines(path, text) if path.suffix == ".jsonl" else _document(path, text)
-    return suite_of(body, str(path))
+    """The suite in a YAML or JSON-lines file; raises `SuiteError` naming file, canary and field of every problem."""
+    suffix, source = path.suffix.lower(), str(path)
+    if suffix not in SUFFIXES:
+        raise SuiteError(f"{path} is not a suite by its name.", remedy=f"It must end with {', '.join(SUFFIXES)}.")
+    text = read_text(path)
+    if suffix in LINES_SUFFIXES:
+        return suite_from_json(_document(parse_lines(text, source), path), source=source)
+    parse = parse_json if suffix == ".json" else parse_yaml
+    return suite_from_json(parse(text, source), source=source)
 
 
-def suite_of(body: Any, where: str) -> Suite:
-    """A parsed suite; `where` names its source in errors."""
-    if not isinstance(body, dict):
-        raise SuiteError(f"{where} is not a suite: it must be a mapping with `name` and `canaries`.")
+def suite_from_json(document: Any, *, source: str = "the stored suite") -> Suite:
+    """A suite from plain values: a YAML document, or what `Suite.to_json` gave. Raises `SuiteError`."""
+    if document in (None, {}):
+        raise SuiteError(f"{source} is empty.", remedy="A suite has a name and a list of canaries.")
+    problems = list(_surrogates(document))
+    if problems:
+        raise _refusal(source, problems)
     try:
-        shape = SuiteShape.model_validate(body)
+        form = SuiteForm.model_validate(document)
     except ValidationError as error:
-        raise SuiteError(f"{where}: {_told(error)}") from error
-    _refuse_bad_clock(where, shape.clock)
-    canaries = tuple(_canary(where, n, raw, shape.defaults) for n, raw in enumerate(shape.canaries, 1))
-    _refuse_duplicates(where, [canary.id for canary in canaries])
-    return Suite(name=shape.name, canaries=canaries, clock=shape.clock)
+        raise _refusal(source, list(_problems(error, SuiteForm))) from error
+    return Suite(name=form.name, clock=form.clock, canaries=_canaries(form.canaries, form.defaults, source))
 
 
-def _read(path: Path) -> str:
+def _document(lines: list[tuple[int, Any]], path: Path) -> dict[str, Any]:
+    """JSON lines in the shape of the YAML document."""
+    values = [value for _, value in lines]
+    header: dict[str, Any] = {}
+    if values and isinstance(values[0], dict) and "suite" in values[0]:
+        header = values.pop(0)
+    unknown = [key for key in header if key not in HEADER_KEYS]
+    if unknown:
+        raise SuiteError(f"{path}, first line: unknown field {unknown[0]}; known are {', '.join(HEADER_KEYS)}.")
+    clock = {"clock": header["clock"]} if "clock" in header else {}
+    return {"name": header.get("suite", path.stem), "canaries": values} | clock
+
+
+def _canaries(values: list[Any], defaults: SettingsForm, source: str) -> tuple[Canary, ...]:
+    canaries: list[Canary] = []
+    problems: list[str] = []
+    first: dict[str, int] = {}
+    for number, value in enumerate(values, start=1):
+        label = _label(value, number)
+        try:
+            canary = CanaryForm.model_validate(value).canary(defaults)
+        except ValidationError as error:
+            problems += [f"{label}, {problem}" for problem in _problems(error, CanaryForm)]
+            continue
+        problems += [f"{label}, {problem}" for problem in _uncanonical(canary)]
+        if canary.id in first:
+            problems.append(f"canary {number}, field id: {canary.id!r} is already the id of canary {first[canary.id]}")
+        first.setdefault(canary.id, number)
+        canaries.append(canary)
+    if problems:
+        raise _refusal(source, problems)
+    return tuple(canaries)
+
+
+def _problems(error: ValidationError, form: type[BaseModel]) -> Iterator[str]:
+    for item in error.errors(include_url=False):
+        place = ".".join(str(part) for part in item["loc"])
+        yield f"{f'field {place}: ' if place else ''}{sentence(dict(item), form)}"
+
+
+def _uncanonical(canary: Canary) -> Iterator[str]:
+    """What YAML can say and JSON cannot: dates, sets, numbers beyond 2^53, keys that are no text."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SuiteError(
-            f"{path} is not UTF-8: byte {error.start} cannot be read.", remedy="Save it as UTF-8."
-        ) from error
-    except OSError as error:
-        remedy = "Check the path in `[suites]`, or run `driftpin init` for a sample."
-        raise SuiteError(f"Suite {path} cannot be read: {error.strerror}.", remedy=remedy) from error
+        canonical_json(canary.to_json())
+    except CanonicalError as error:
+        yield f"field checks: a schema holds what JSON cannot ({error.message.rstrip('.')}); put text in quotes"
 
 
-class _Loader(yaml.SafeLoader):
-    """The safe loader, which also refuses a key that is written twice: the later one would win unseen."""
+def _surrogates(document: Any) -> Iterator[str]:
+    canaries = document.get("canaries") if isinstance(document, dict) else None
+    for number, canary in enumerate(canaries if isinstance(canaries, list) else (), start=1):
+        yield from (f"{_label(canary, number)}, {found}" for found in _lone(canary, ""))
+    if isinstance(document, dict):
+        yield from _lone({key: value for key, value in document.items() if key != "canaries"}, "")
 
 
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: dict[Any, Any] = {}
-    for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
-        if key in seen:
-            raise yaml.MarkedYAMLError(problem=f"the key {key!r} is written twice", problem_mark=key_node.start_mark)
-        seen[key] = loader.construct_object(value_node, deep=True)  # type: ignore[no-untyped-call]
-    return seen
+def _lone(value: Any, place: str) -> Iterator[str]:
+    if isinstance(value, str):
+        at = next((i for i, c in enumerate(value) if "\ud800" <= c <= "\udfff"), None)
+        if at is not None:
+            yield f"field {place}: holds the lone surrogate U+{ord(value[at]):04X} at character {at}"
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        inner = f"{place}.{key}" if place else str(key)
+        yield from _lone(key, f"{place} (a key)".strip())
+        yield from _lone(part, inner)
 
 
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+def _label(value: Any, number: int) -> str:
+    name = value.get("id") if isinstance(value, dict) else None
+    return f"canary {name!r}" if isinstance(name, str) and name else f"canary {number}"
 
 
-def _document(path: Path, text: str) -> Any:
-    try:
-        return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
-    except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
-        raise SuiteError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from error
+def _refusal(source: str, problems: list[str]) -> SuiteError:
+    if len(problems) == 1:
+        return SuiteError(f"{_printable(source)}: {_printable(problems[0])}.")
+    listed = [f"\n  {_printable(problem)}" for problem in problems[:SHOWN_PROBLEMS]]
+    more = len(problems) - SHOWN_PROBLEMS
+    return SuiteError(
+        f"{source} has {len(problems)} problems:{''.join(listed)}" + (f"\n  and {more} more" * (more > 0))
+    )
 
 
-def _lines(path: Path, text: str) -> dict[str, Any]:
-    """One canary per line; a first line with `suite` names the suite, else its file does."""
-    rows = [_line(path, n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
-    head: Mapping[str, Any] = rows[0] if rows and "suite" in rows[0] else {}
-    body: dict[str, Any] = {"name": head.get("suite", path.stem), "canaries": rows[1:] if head else rows}
-    return body | {key: value for key, value in head.items() if key != "suite"}
-
-
-def _line(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise SuiteError(f"{path}, line {number} is not JSON: {error}.") from error
-    if not isinstance(row, dict):
-        raise SuiteError(f"{path}, line {number} is not a JSON object.")
-    return row
-
-
-def _canary(where: str, number: int, raw: Any, defaults: SettingsShape):  # type: ignore[no-untyped-def]
-    named = raw.get("id") if isinstance(raw, dict) else None
-    label = f"canary {named!r}" if isinstance(named, str) else f"canary number {number}"
-    try:
-        return CanaryShape.model_validate(raw).value(defaults)
-    except ValidationError as error:
-        raise SuiteError(f"{where}, {label}: {_told(error)}", remedy=_advice(error)) from error
-
-
-def _told(error: ValidationError) -> str:
-    """Every problem as 'field: what is wrong'; what was given is not quoted, it may be long or odd."""
-    parts = []
-    for problem in error.errors(include_url=False, include_input=False):
-        field = ".".join(str(step) for step in problem["loc"]) or "the canary"
-        message = problem["msg"].removeprefix("Value error, ")
-        parts.append(f"{field}: {'this key is not known' if problem['type'] == 'extra_forbidden' else message}")
-    return "; ".join(parts) + "."
-
-
-def _advice(error: ValidationError) -> str | None:
-    wanted_text = any(p["type"] == "string_type" and p["input"] is not None for p in error.errors())
-    return QUOTE if wanted_text else None
-
-
-def _refuse_duplicates(where: str, ids: list[str]) -> None:
-    twice = sorted({i for i in ids if ids.count(i) > 1})
-    if twice:
-        raise SuiteError(f"{where}: the id {twice[0]!r} stands more than once.", remedy="Give each canary its own id.")
-
-
-def _refuse_bad_clock(where: str, clock: str | None) -> None:
-    try:
-        datetime.fromisoformat(clock or "2000-01-01")
-    except ValueError as error:
-        raise SuiteError(
-            f"{where}: clock {clock!r} is not an ISO time.", remedy='Write "2026-01-01T00:00:00".'
-        ) from error
+def _printable(text: str) -> str:
+    """Safe on any terminal: an error about a lone surrogate must not itself be unprintable."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

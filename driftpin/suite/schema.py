@@ -1,135 +1,98 @@
-"""The shape of a suite's file: keys and types, strict. Knows no file."""
+"""A JSON schema as a check uses it: what is accepted, and whether a value satisfies it. Never fetches anything."""
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import NoSuchResource, Unresolvable
+from referencing.jsonschema import UnknownDialect, specification_with
 
-from driftpin.suite.canary import Canary, CanarySettings, Check, CheckKind, Message
+from driftpin.suite.pattern import PatternError, compile_pattern
 
-LONGEST = 4096  # tokens a canary may ask for
-ID = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-
-
-def _no_surrogates(text: str) -> str:
-    for index, character in enumerate(text):
-        if 0xD800 <= ord(character) <= 0xDFFF:
-            raise ValueError(f"holds the lone surrogate U+{ord(character):04X} at character {index}; remove it")
-    return text
+DRAFT202012 = "https://json-schema.org/draft/2020-12/schema"
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-def _pattern(text: str) -> str:
+class UnusableSchemaError(ValueError):
+    """The schema cannot be used; the message says why."""
+
+
+def accept_schema(schema: Any) -> None:
+    """Raise `UnusableSchemaError` for what is no JSON schema, reaches outside itself or holds a dangerous pattern."""
+    if not isinstance(schema, dict):
+        raise UnusableSchemaError("a JSON schema is a mapping")
+    _accept_dialect(schema)
+    _accept_references(schema)  # before check_schema, which does not look at them
     try:
-        re.compile(text)
-    except (re.error, RecursionError) as error:
-        raise ValueError(f"is not a regular expression: {error}") from error
-    return text
+        validator_for(schema, default=Draft202012Validator).check_schema(schema)
+    except SchemaError as error:
+        raise UnusableSchemaError(f"it is not a valid JSON schema: at {error.json_path}, {error.message}") from error
+    for pattern in schema_patterns(schema):
+        try:
+            compile_pattern(pattern)
+        except PatternError as error:
+            raise UnusableSchemaError(f"its pattern {pattern!r}: {error}") from error
 
 
-def _schema(value: dict[str, Any]) -> dict[str, Any]:
-    import jsonschema  # noqa: PLC0415 - slow to import, needed for suites with schemas only
+def schema_error(schema: Mapping[str, Any], value: Any) -> str | None:
+    """Why `value` does not satisfy `schema`, or None where it does."""
+    kind: type[Validator] = validator_for(schema, default=Draft202012Validator)
+    # The default registry fetches remote references over the network; an empty one never does.
+    error = best_match(kind(schema, registry=Registry()).iter_errors(value))
+    return None if error is None else f"at {error.json_path}, {error.message}"
 
+
+def schema_patterns(schema: Any) -> Iterator[str]:
+    """Every regular expression in the schema."""
+    for mapping in _mappings(schema):
+        if isinstance(mapping.get("pattern"), str):
+            yield mapping["pattern"]
+        if isinstance(mapping.get("patternProperties"), Mapping):
+            yield from (key for key in mapping["patternProperties"] if isinstance(key, str))
+
+
+def _accept_dialect(schema: Mapping[str, Any]) -> None:
+    dialect = schema.get("$schema")
+    if dialect is not None and (not isinstance(dialect, str) or not _is_known(dialect)):
+        raise UnusableSchemaError(f"its $schema {dialect!r} is not a published draft; leave it out for draft 2020-12")
+
+
+def _is_known(dialect: str) -> bool:
     try:
-        jsonschema.validators.validator_for(value).check_schema(value)
-    except jsonschema.exceptions.SchemaError as error:
-        raise ValueError(f"is not a JSON schema: {error.message}") from error
-    if remote := next(_remote_references(value), None):
-        raise ValueError(f"refers to {remote!r}; only references within the schema (#…) are followed")
-    return value
+        specification_with(dialect)
+    except UnknownDialect:
+        return False
+    return True
 
 
-def _remote_references(value: Any) -> Any:
-    if isinstance(value, dict):
-        if isinstance(reference := value.get("$ref"), str) and not reference.startswith("#"):
-            yield reference
-        for part in value.values():
-            yield from _remote_references(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _remote_references(part)
+def _accept_references(schema: Mapping[str, Any]) -> None:
+    specification = specification_with(schema.get("$schema", DRAFT202012))
+    resolver = Registry().resolver_with_root(specification.create_resource(dict(schema)))
+    for reference in _references(schema):
+        if not reference.startswith("#"):
+            raise UnusableSchemaError(
+                f"it refers to {reference!r}; only references inside the schema (#...) are followed"
+            )
+        try:
+            resolver.lookup(reference)
+        except (Unresolvable, NoSuchResource) as error:
+            raise UnusableSchemaError(f"its reference {reference!r} leads nowhere") from error
 
 
-Text = Annotated[str, AfterValidator(_no_surrogates)]
+def _references(schema: Any) -> Iterator[str]:
+    for mapping in _mappings(schema):
+        yield from (mapping[key] for key in REFERENCES if isinstance(mapping.get(key), str))
 
 
-class Strict(BaseModel):
-    """No unknown keys, no conversions."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class MessageShape(Strict):
-    """One turn."""
-
-    role: Annotated[Text, Field(min_length=1)]
-    content: Text
-
-    def value(self) -> Message:
-        """As the kernel's value."""
-        return Message(role=self.role, content=self.content)
-
-
-class CheckShape(Strict):
-    """Exactly one kind per check."""
-
-    json_schema: Annotated[dict[str, Any], AfterValidator(_schema)] | None = None
-    regex: Annotated[Text, AfterValidator(_pattern)] | None = None
-    contains: Annotated[Text, Field(min_length=1)] | None = None
-    exact: Text | None = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> CheckShape:
-        if len(self.model_fields_set) != 1:
-            raise ValueError(f"needs exactly one of {', '.join(CheckKind)}")
-        return self
-
-    def value(self) -> Check:
-        """As the kernel's value."""
-        (name,) = self.model_fields_set
-        return Check(kind=CheckKind(name), value=getattr(self, name))
-
-
-class SettingsShape(Strict):
-    """Generation settings; what is not given comes from the suite's defaults."""
-
-    max_new_tokens: Annotated[int, Field(ge=1, le=LONGEST)] | None = None
-
-
-class CanaryShape(Strict):
-    """One canary."""
-
-    id: Annotated[str, Field(pattern=ID)]
-    prompt: Annotated[Text, Field(min_length=1)] | None = None
-    messages: Annotated[list[MessageShape], Field(min_length=1)] | None = None
-    settings: SettingsShape = Field(default_factory=SettingsShape)
-    checks: list[CheckShape] = Field(default_factory=list)
-    comment: Text = ""
-
-    @model_validator(mode="after")
-    def _one_prompt(self) -> CanaryShape:
-        if (self.prompt is None) == (self.messages is None):
-            raise ValueError("needs either prompt or messages")
-        return self
-
-    def value(self, defaults: SettingsShape) -> Canary:
-        """As the kernel's value."""
-        tokens = self.settings.max_new_tokens or defaults.max_new_tokens
-        return Canary(
-            id=self.id,
-            prompt=self.prompt,
-            messages=tuple(message.value() for message in self.messages or ()),
-            settings=CanarySettings(max_new_tokens=tokens) if tokens else CanarySettings(),
-            checks=tuple(check.value() for check in self.checks),
-            comment=self.comment,
-        )
-
-
-class SuiteShape(Strict):
-    """Everything but the canaries, which are validated one by one so that an error names its canary."""
-
-    name: Annotated[Text, Field(min_length=1)]
-    clock: Text | None = None
-    defaults: SettingsShape = Field(default_factory=SettingsShape)
-    canaries: Annotated[list[Any], Field(min_length=1)]
+def _mappings(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, Mapping):
+        yield value
+    children = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for child in children:
+        yield from _mappings(child)

@@ -1,4 +1,4 @@
-"""The suite that driftpin brings."""
+"""The suite that driftpin brings, as package data."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from driftpin.suite.canary import Suite
 
 def builtin_suite() -> Suite:
     """The suite `core`: about a dozen short canaries over what breaks most often."""
-    import yaml  # noqa: PLC0415 - start-up time
+    from driftpin.suite.document import parse_yaml  # noqa: PLC0415 - start-up time
+    from driftpin.suite.load import suite_from_json  # noqa: PLC0415
 
-    from driftpin.suite.load import suite_of  # noqa: PLC0415
-
-    text = (files(__name__) / "core.yaml").read_text("utf-8")
-    return suite_of(yaml.safe_load(text), "the built-in suite")
+    source = "the built-in suite"
+    return suite_from_json(parse_yaml((files(__name__) / "core.yaml").read_text("utf-8"), source), source=source)
