@@ -24,7 +24,8 @@ from monitor.wanted import Wanted
 
 QUEUE_LIMIT = 1000
 SILENCE = timedelta(minutes=10)  # no heartbeat for so long beyond the target's limit: the attempt is dead
-DEFAULT_LIMIT = 3600.0  # seconds, for replays of targets that are not watched
+DEFAULT_LIMIT = 3600.0  # seconds, for replays that have no time limit: people's own
+OURS = (PURPOSE, confirm.PURPOSE)
 
 log = structlog.get_logger()
 
@@ -103,15 +104,16 @@ class EmbeddedDispatcher:
         dead = [r for r in self.store.replays.stale(self.now() - SILENCE) if self._silent(r)]
         if starting:
             running = self.store.replays.list(status=ReplayStatus.RUNNING, limit=QUEUE_LIMIT)
-            orphans = [r for r in running if r.host == self.host and r.purpose in (PURPOSE, confirm.PURPOSE)]
+            orphans = [r for r in running if r.host == self.host and r.purpose in OURS]
             dead = list({r.id: r for r in (*dead, *orphans)}.values())
             self._forget()
         return [r for r in dead if self._end(r, ReplayStatus.FAILED, "its worker is gone: no sign of life")]
 
     def _silent(self, replay: Replay) -> bool:
-        """A long canary gives no heartbeat, so that a target's own time limit is granted first."""
+        """Loading and a long canary give no heartbeat, so that the time limit is granted first."""
         wanted = self.wanted.get(replay.target)
-        limit = timedelta(seconds=wanted.limit_seconds if wanted else DEFAULT_LIMIT)
+        limited = wanted is not None and replay.purpose in OURS
+        limit = timedelta(seconds=wanted.limit_seconds if wanted and limited else DEFAULT_LIMIT)
         return replay.heartbeat_at is None or replay.heartbeat_at < self.now() - SILENCE - limit
 
     def _forget(self) -> None:

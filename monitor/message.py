@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from driftpin.canonical import json_float
-from driftpin.environment.difference import FactDifference
+from driftpin.environment.difference import Change, FactDifference
 from driftpin.settings.policy import Severity
 from driftpin.store.incident import Incident, IncidentEvent, IncidentEventKind, IncidentKind
 from driftpin.workflow import shapes
@@ -67,7 +67,7 @@ def alert(seen: Sighting) -> dict[str, Any]:
         "since": seen.since.isoformat(),
         "last_good": seen.last_good,
         "first_bad": seen.first_bad,
-        "environment_difference": shapes.differences(seen.differences[:MOST_FACTS]),
+        "environment_difference": shapes.differences(_likeliest(seen.differences)),
         "environment_differences_in_all": len(seen.differences),
         "canaries": {} if found is None else {o.value: n for o, n in found.verdict.counts.items()},
         "movement": None if found is None else _movement(found),
@@ -77,6 +77,11 @@ def alert(seen: Sighting) -> dict[str, Any]:
         "unseen": [] if found is None else list(found.verdict.unseen),
         "next": list(seen.next) or ([] if found is None else shapes.next_commands(found)),
     }
+
+
+def _likeliest(facts: tuple[FactDifference, ...]) -> tuple[FactDifference, ...]:
+    """What is known to differ comes before what could not be read."""
+    return tuple(sorted(facts, key=lambda fact: fact.kind is Change.UNDETERMINED))[:MOST_FACTS]
 
 
 def _movement(found: Assessment) -> dict[str, Any] | None:

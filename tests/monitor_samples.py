@@ -1,4 +1,4 @@
-"""A monitor to hold in the hand: a small suite on the fake engine, a clock that a test moves, a receiver that verifies."""
+"""A monitor to hold: a small suite on the fake engine, a clock that a test moves, a receiver that verifies."""
 
 from __future__ import annotations
 
@@ -122,9 +122,11 @@ class House:
         assert done.status is ReplayStatus.FINISHED, done.reason
         return bless(self.store, done, "ada", "first look")
 
-    def hour(self) -> Replay:
-        """An hour passes and a monitor does what is due; the scheduled replay that it ran is returned."""
+    def hour(self, beating: str | None = None) -> Replay:
+        """An hour passes and a monitor does what is due; its scheduled replay is returned. `beating` stays alive."""
         self.clock.forward(hours=1)
+        if beating is not None:
+            self.store.replays.touch(beating, 1)
         monitor = self.monitor()
         monitor.start()
         monitor.pass_through()

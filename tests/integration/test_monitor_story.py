@@ -1,4 +1,4 @@
-"""The monitor from end to end on the fake engine: real child processes, a real receiver, a clock that the test moves."""
+"""The monitor from end to end on the fake engine: real child processes, a real receiver, a clock that a test moves."""
 
 from __future__ import annotations
 
@@ -38,10 +38,15 @@ def test_a_drift_is_confirmed_told_once_and_resolved_under_its_key(house: House,
     repeats = [r for r in house.store.replays.list("chat") if r.purpose == "confirm"]
     assert [r.trace_set for r in repeats] == [bad.trace_set] * 2
     assert all(r.plan.verify_weights for r in repeats)
-    (headers, told), *more = receiver.got
+    (_, told), *more = receiver.got
     assert more == []
     assert told["schema"] == "driftpin.alert/1"
-    assert (told["status"], told["severity"], told["target"], told["owner"]) == ("firing", "page", "chat", "ml-platform")
+    assert (told["status"], told["severity"], told["target"], told["owner"]) == (
+        "firing",
+        "page",
+        "chat",
+        "ml-platform",
+    )
     assert (told["last_good"], told["first_bad"]) == (good.id, bad.id)
     assert told["environment_difference"][0]["name"] == "weights.fake"
     assert told["canaries"] == {"flip": 2}
