@@ -90,9 +90,10 @@ class EmbeddedDispatcher:
         except OSError as error:
             self._end(replay, ReplayStatus.FAILED, f"no worker could be started: {error.strerror}")
             done = self.store.replays.get(replay.id)
+        why = f": {wanted.tellable(done.reason)}" if done.reason else ""
         say = log.info if done.status is ReplayStatus.FINISHED else log.warning
         say(
-            f"Replay {done.id} of {done.target} {done.status.value}{f': {done.reason}' if done.reason else ''}.",
+            f"Replay {done.id} of {done.target} {done.status.value}{why}.",
             action=f"replay_{done.status.value}",
             replay=done.id,
             target=done.target,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -65,7 +65,7 @@ class Evaluator:
 
     def _judge(self, wanted: Wanted, replay: Replay) -> None:
         if replay.status is ReplayStatus.FAILED:
-            self._cannot_measure(wanted, replay, replay.reason or "the replay failed")
+            self._cannot_measure(wanted, replay, wanted.tellable(replay.reason))
         elif replay.status is ReplayStatus.FINISHED:
             self._finished(wanted, replay)
 
@@ -84,7 +84,9 @@ class Evaluator:
         measured = f"replay {replay.id} finished"
         self.desk.resolve(wanted.target, {IncidentKind.OVERDUE}, measured)
         if confirmation.reason is not None:
-            headline = f"a change was seen ({found.verdict.headline}) but not repeated: {confirmation.reason}"
+            why = wanted.tellable(confirmation.reason)
+            confirmation = replace(confirmation, reason=why)
+            headline = f"a change was seen ({found.verdict.headline}) but not repeated: {why}"
             self._see(wanted, replay, found, IncidentKind.CANNOT_MEASURE, headline, confirmation)
             return
         if kind is not IncidentKind.CANNOT_MEASURE:

@@ -45,6 +45,12 @@ class Wanted:
         """Where something as loud as this goes."""
         return self.routes.get(severity.value, ())
 
+    def tellable(self, reason: str | None) -> str:
+        """The reason of a failure as it may be told: a worker's last words can quote prompts and outputs."""
+        if reason is None or self.show_text:
+            return reason or "it says no reason"
+        return "the reason is kept in the store, since the suite's text is hidden"
+
     @classmethod
     def of(cls, order: Order) -> Wanted | None:
         """From an order; None for a target without a schedule.

@@ -65,7 +65,7 @@ class Watch:
 
 def _late(wanted: Wanted, base: datetime, last: Replay | None) -> Sighting:
     state = f"; the last one, {last.id}, is {last.status.value}" if last else ""
-    why = f" ({last.reason})" if last and last.reason else ""
+    why = f" ({wanted.tellable(last.reason)})" if last and last.reason else ""
     return Sighting(
         key=cause.incident_key(wanted.target, IncidentKind.OVERDUE),
         kind=IncidentKind.OVERDUE,

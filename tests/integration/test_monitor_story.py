@@ -26,7 +26,16 @@ def house(sqlite_url: str, tmp_path: Path, receiver: Receiver) -> Iterator[House
     house.store.close()
 
 
-def test_a_drift_is_confirmed_told_once_and_resolved_under_its_key(house: House, receiver: Receiver) -> None:
+@pytest.fixture
+def anywhere(database_url: str, tmp_path: Path, receiver: Receiver) -> Iterator[House]:
+    """On each database."""
+    house = House(folder=tmp_path, url=database_url, clock=Clock(), hook=receiver.url)
+    yield house
+    house.store.close()
+
+
+def test_a_drift_is_confirmed_told_once_and_resolved_under_its_key(anywhere: House, receiver: Receiver) -> None:
+    house = anywhere
     house.bless()
     good = house.hour()
     assert (good.verdict, house.incidents(), receiver.got) == ("match", [], [])
@@ -167,6 +176,21 @@ def test_hidden_text_is_in_no_alert(house: House, receiver: Receiver) -> None:
     at = receiver.got[0][1]["first_divergence"]
     assert at["canary"] == "sea"
     assert not {"before", "baseline_text", "candidate_text", "baseline_id", "candidate_id"} & set(at)
+
+
+def test_what_a_worker_said_is_not_told_where_text_is_hidden(
+    house: House, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    house.text = "hide"
+    house.fault(missing_keys=["hunter2"])
+    assert "hunter2" in (house.hour().reason or "")
+    assert receiver.told == [("firing", "cannot_measure")]
+    assert "hunter2" not in str(receiver.got) + "".join(capsys.readouterr())
+    house.text = "show"
+    house.fault(missing_keys=["hunter2"])
+    house.store.incidents.resolve(1, "to see the next one", [])
+    house.hour()
+    assert "hunter2" in receiver.got[1][1]["what"]
 
 
 def test_a_replay_beyond_its_time_limit_failed(house: House, receiver: Receiver) -> None:
