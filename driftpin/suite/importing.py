@@ -67,7 +67,8 @@ def import_requests(path: Path) -> ImportReport:
     if not canaries:
         raise _nothing(path, skipped)
     suite = Suite(name=_name(path), canaries=tuple(canaries.values()))
-    return ImportReport(suite=suite, skipped=tuple(skipped), dropped_settings=tuple(sorted(dropped)))
+    names = {name.encode("utf-8", "backslashreplace").decode("utf-8") for name in dropped}  # they will be printed
+    return ImportReport(suite=suite, skipped=tuple(skipped), dropped_settings=tuple(sorted(names)))
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -125,7 +125,7 @@ def _refusal(source: str, problems: list[str]) -> SuiteError:
     listed = [f"\n  {_printable(problem)}" for problem in problems[:SHOWN_PROBLEMS]]
     more = len(problems) - SHOWN_PROBLEMS
     return SuiteError(
-        f"{source} has {len(problems)} problems:{''.join(listed)}" + (f"\n  and {more} more" * (more > 0))
+        f"{_printable(source)} has {len(problems)} problems:{''.join(listed)}" + (f"\n  and {more} more" * (more > 0))
     )
 
 

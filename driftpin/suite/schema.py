@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -16,6 +16,7 @@ from referencing.jsonschema import UnknownDialect, specification_with
 from driftpin.suite.pattern import PatternError, compile_pattern
 
 DRAFT202012 = "https://json-schema.org/draft/2020-12/schema"
+MAX_DEPTH = 50  # of a schema; well below what a suite file and Python's own stack may hold
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -27,6 +28,7 @@ def accept_schema(schema: Any) -> None:
     """Raise `UnusableSchemaError` for what is no JSON schema, reaches outside itself or holds a dangerous pattern."""
     if not isinstance(schema, dict):
         raise UnusableSchemaError("a JSON schema is a mapping")
+    _accept_depth(schema)  # first: all that follows is recursive
     _accept_dialect(schema)
     _accept_references(schema)  # before check_schema, which does not look at them
     try:
@@ -55,6 +57,14 @@ def schema_patterns(schema: Any) -> Iterator[str]:
             yield mapping["pattern"]
         if isinstance(mapping.get("patternProperties"), Mapping):
             yield from (key for key in mapping["patternProperties"] if isinstance(key, str))
+
+
+def _accept_depth(schema: Any) -> None:
+    level = [schema]
+    for _ in range(MAX_DEPTH):
+        level = [child for value in level for child in _children(value)]
+    if level:
+        raise UnusableSchemaError(f"it is nested deeper than {MAX_DEPTH} levels")
 
 
 def _accept_dialect(schema: Mapping[str, Any]) -> None:
@@ -93,6 +103,11 @@ def _references(schema: Any) -> Iterator[str]:
 def _mappings(value: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, Mapping):
         yield value
-    children = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    for child in children:
+    for child in _children(value):
         yield from _mappings(child)
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()

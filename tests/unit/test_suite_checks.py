@@ -149,6 +149,15 @@ def test_schemas_that_are_accepted(schema: dict[str, Any]) -> None:
     accept_schema(schema)
 
 
+def test_a_schema_may_be_nested_fifty_levels_deep() -> None:
+    def nested(depth: int) -> dict[str, Any]:
+        return {} if depth == 1 else {"not": nested(depth - 1)}
+
+    accept_schema(nested(50))
+    with pytest.raises(UnusableSchemaError, match="nested deeper than 50 levels"):
+        accept_schema(nested(51))
+
+
 @pytest.mark.parametrize("reference", ["other.json", "http://localhost/x", "file:///etc/passwd", "//x"])
 def test_references_outside_the_schema_are_refused(reference: str) -> None:
     with pytest.raises(UnusableSchemaError, match="only references inside the schema"):

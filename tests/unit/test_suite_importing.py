@@ -112,6 +112,25 @@ def test_a_demanded_schema_becomes_a_check(tmp_path: Path) -> None:
     assert imported(tmp_path, {"messages": HELLO, "response_format": wanted}).suite.canaries[0].checks == ()
 
 
+@pytest.mark.parametrize("depth", [60, 900])
+def test_a_schema_nested_too_deeply_is_dropped_not_fatal(tmp_path: Path, depth: int) -> None:
+    schema = b'{"not":' * depth + b"{}" + b"}" * depth
+    line = b'{"prompt": "x", "response_format": {"json_schema": {"schema": ' + schema + b"}}}"
+    report = imported(tmp_path, line)
+    assert report.suite.canaries[0].checks == ()
+    assert report.dropped_settings == ("response_format", "response_format.json_schema")
+
+
+def test_a_byte_order_mark_and_crlf_are_no_part_of_a_request(tmp_path: Path) -> None:
+    report = imported(tmp_path, b'\xef\xbb\xbf{"prompt": "a"}\r', b"\r", b'{"prompt": "b"}\r')
+    assert [c.prompt for c in report.suite.canaries] == ["a", "b"]
+    assert report.skipped == ()
+
+
+def test_the_name_of_a_dropped_setting_can_be_printed(tmp_path: Path) -> None:
+    assert imported(tmp_path, b'{"prompt": "a", "\\ud800": 1}').dropped_settings == ("\\ud800",)
+
+
 def test_a_lost_name_is_reported(tmp_path: Path) -> None:
     report = imported(tmp_path, {"messages": [{"role": "user", "content": "x", "name": "bob"}]})
     assert report.dropped_settings == ("messages.name",)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from driftpin.errors import SuiteError
+from driftpin.settings.starting import starter_suite
 from driftpin.suite import Check, CheckKind, Message, builtin_suite, load_suite, suite_from_json
 
 ONE = "name: s\ncanaries:\n  - id: a\n"
@@ -79,6 +80,21 @@ def test_json_and_a_byte_order_mark(tmp_path: Path) -> None:
     )
 
 
+def test_the_order_of_keys_does_not_change_the_digest(tmp_path: Path) -> None:
+    one = '{"id": "a", "prompt": "x", "settings": {"max_new_tokens": 3}, "checks": [{"json_schema": {"a": 1, "b": 2}}]}'
+    two = '{"checks": [{"json_schema": {"b": 2, "a": 1}}], "settings": {"max_new_tokens": 3}, "prompt": "x", "id": "a"}'
+    digests = {load_suite(write(tmp_path, text, "s.jsonl")).digest for text in (one, two)}
+    assert len(digests) == 1
+    other = load_suite(write(tmp_path, two.replace('"x"', '"y"'), "s.jsonl"))
+    assert other.digest not in digests
+
+
+def test_the_starter_suite_loads(tmp_path: Path) -> None:
+    suite = load_suite(write(tmp_path, starter_suite(), "sample.yaml"))
+    assert (suite.name, suite.ids) == ("sample", ("capital", "digits", "continuation"))
+    assert suite.canary("continuation").prompt == "Once upon a time, in a small harbour town,"
+
+
 def test_the_stored_form_is_read_back() -> None:
     assert suite_from_json(builtin_suite().to_json()) == builtin_suite()
     assert suite_from_json(builtin_suite().to_json()).digest == builtin_suite().digest
@@ -131,6 +147,9 @@ def test_the_stored_form_is_read_back() -> None:
         ("    prompt: x\n    settings: {max_new_tokens: 4097}\n", "must be from 1 to 4096, is 4097"),
         ("    prompt: x\n    settings: {max_new_tokens: 3.0}\n", "must be a whole number"),
         ("    prompt: x\n    settings: {max_new_tokens: true}\n", "must be a whole number"),
+        ('    prompt: x\n    settings: {max_new_tokens: "12"}\n', "settings.max_new_tokens: must be a whole number"),
+        ("    prompt: x\n    settings: {max_new_tokens: 5000}\n", "must be from 1 to 4096, is 5000"),
+        ("    prompt: x\n    checks: [{1: y}]\n", "field checks.0.1.[key]: must be text, but was read as the number 1"),
         (
             "    prompt: x\n    checks: [{matches: y}]\n",
             "field checks.0: unknown check kind 'matches'; known are json_schema",

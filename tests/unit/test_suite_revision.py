@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+
+import pytest
 
 from driftpin.suite import (
     Canary,
@@ -13,6 +16,7 @@ from driftpin.suite import (
     Suite,
     SuiteChanges,
     builtin_suite,
+    input_digest,
     suite_changes,
     suite_warnings,
 )
@@ -61,6 +65,48 @@ def test_the_builtin_suite_covers_what_it_promises() -> None:
     prompts = [c.prompt for c in core.canaries if c.prompt is not None]
     assert any(p.startswith(" ") and "\t" in p for p in prompts)
     assert any(not p.startswith(" ") for p in prompts)
+
+
+def prompt_text(canary: Canary) -> str:
+    return canary.prompt if canary.prompt is not None else "\n".join(m.content for m in canary.messages)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"\b19\d\d\b[\s\S]*\b20\d\d\b",  # years
+        r"\d{20}",  # long digit runs
+        r"[?!]{4}",  # punctuation runs
+        r"-{3,}",
+        r"\A +\t+",  # leading spaces and tabs
+        r"\n\t+",
+        "[\U0001f300-\U0001faff]",  # emoji
+        "\u200d",  # joined to one character
+        "[\u4e00-\u9fff]",  # Chinese
+        "[\u3040-\u309f]",  # Japanese
+        "[\uac00-\ud7a3]",  # Korean
+        r"[ -~\s]{1500}",  # clearly longer than 256 tokens
+        r"Python function",  # code
+        r"JSON object",  # structured output
+    ],
+)
+def test_the_builtin_suite_meets_what_usually_breaks(pattern: str) -> None:
+    assert any(re.search(pattern, prompt_text(canary)) for canary in builtin_suite().canaries)
+
+
+def test_the_builtin_suites_structured_canary_has_a_schema() -> None:
+    [check] = builtin_suite().canary("structured").checks
+    assert check.kind is CheckKind.JSON_SCHEMA
+    assert check.value["required"] == ["city", "country"]
+
+
+def test_checks_and_comments_are_no_part_of_what_the_model_is_asked() -> None:
+    asked = replace(A, checks=(CHECK,), comment="c")
+    assert asked.definition() == A.definition()
+    assert input_digest([1, 2], asked.settings) == input_digest((1, 2), A.settings)
+    assert input_digest([1, 2], A.settings) != input_digest([2, 1], A.settings)
+    assert input_digest([1, 2], A.settings) != input_digest([1, 2], CanarySettings(max_new_tokens=8))
+    assert suite(asked).digest != suite(A).digest  # another revision all the same
 
 
 def test_a_poor_suite_is_told_what_it_misses() -> None:
