@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -105,10 +105,20 @@ def _strip(pieces: Pieces, char: bytes, counts: tuple[int, int], *, fused: bool)
     """Take up to `counts` characters off the start and end of the whole text once it is fused, else of each piece."""
     if not fused:
         return [_strip_one(piece, char, counts) for piece in pieces]
-    if not pieces:
-        return pieces
-    first = [_strip_one(pieces[0], char, (counts[0], 0)), *pieces[1:]]
-    return [*first[:-1], _strip_one(first[-1], char, (0, counts[1]))]
+    stripped = list(pieces)
+    for _ in range(counts[0]):
+        _change_first(stripped, range(len(stripped)), lambda piece: piece.removeprefix(char))
+    for _ in range(counts[1]):
+        _change_first(stripped, range(len(stripped) - 1, -1, -1), lambda piece: piece.removesuffix(char))
+    return stripped
+
+
+def _change_first(pieces: Pieces, order: Iterable[int], change: Callable[[bytes], bytes]) -> None:
+    """Change, in place, the first piece in `order` that is not empty."""
+    for index in order:
+        if pieces[index]:
+            pieces[index] = change(pieces[index])
+            return
 
 
 def _strip_one(piece: bytes, char: bytes, counts: tuple[int, int]) -> bytes:
