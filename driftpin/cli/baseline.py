@@ -70,7 +70,7 @@ def _run(context: typer.Context, store: Store, target: str, only: Only | None) -
     order = session.order(config, target)
     chosen = _new_canaries(store, target, order.suite) if only else ()
     plan = bless_plan(order.operations, chosen)
-    return runs.run_order(store, config.database_url(), order, plan, "bless", f"bless {target}")
+    return runs.run_order(store, config.store_url(), order, plan, "bless", f"bless {target}")
 
 
 def _new_canaries(store: Store, target: str, suite: Any) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def replay(
             body = dry(store, order, plan)
             emit(form, body, lambda c: screens.dry_run(c, body))
             return 0
-        url = config.database_url()
+        url = config.store_url()
         done = runs.run_order(store, url, order, plan, "manual", f"replay {target}")
         policy = Policy.from_json(order.operations["policy"])
         found = assess_replay(store, done, policy)

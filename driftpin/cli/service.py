@@ -26,7 +26,7 @@ def monitor(
         signal.signal(number, lambda *_: stop.set())
     with session.store(config, migrate=True):
         pass  # an absent store is made before the service opens it
-    return run(config, config.database_url(), stop=stop, once=once)
+    return run(config, config.store_url(), stop=stop, once=once)
 
 
 def doctor(form: FormatOption = Format.TEXT) -> int:

@@ -36,7 +36,7 @@ class Session:
         """The store of the configuration; `migrate` makes an absent one."""
         from driftpin.store import Store  # noqa: PLC0415 - start-up time
 
-        with Store.open(config.database_url(), migrate=migrate) as store:
+        with Store.open(config.store_url(), migrate=migrate) as store:
             yield store
 
     def order(self, config: Config, target: str) -> Order:
