@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from driftpin.environment.environment import Environment
@@ -52,7 +53,7 @@ class Execution:
         engine = build(self.revision.recipe, self.replay.plan.arm, self.suite)
         try:
             engine.load()
-            self._keep_environment(engine.environment())
+            self._keep_environment(engine.environment(verify_weights=self.replay.plan.verify_weights))
             self._prepare(engine)
             for key in self._keys():
                 self._execute(engine, key)
@@ -91,7 +92,7 @@ class Execution:
     def _prepare(self, engine: Engine) -> None:
         self.given = self._given_tokens()
         for canary in self._canaries():
-            self.rendered[canary.id] = _attempted(lambda c=canary: engine.render(c, self.suite.clock))
+            self.rendered[canary.id] = _attempted(partial(engine.render, canary, self.suite.clock))
         self.progress("planned", executions=sum(1 for _ in self._keys()))
         engine.warm_up()
         if self.replay.plan.observer_check:

@@ -53,7 +53,7 @@ class FakeEngine:
             raise ModelError(f"Model {self.recipe.model!r} lacks weights: {', '.join(keys)}.", remedy="Restore them.")
         self.model = FakeModel(faults=self.faults)
 
-    def environment(self) -> Environment:
+    def environment(self, *, verify_weights: bool = False) -> Environment:
         """Facts that follow from the recipe alone, so that equal recipes have equal environments."""
         probe = FakeModel(faults=self.faults).forward(range(8))[1]
         sums = [hex64(int(n)) for n in digest.row_sums(probe)]
@@ -128,13 +128,16 @@ class FakeEngine:
             os._exit(EXIT_CODE)
 
     def _row(self, ids: Sequence[int]) -> NDArray[np.float32]:
-        return self._noisy(self.model.forward(ids)[1][-1:])[0]
+        row: NDArray[np.float32] = self._noisy(self.model.forward(ids)[1][-1:])[0]
+        return row
 
     def _noisy(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         flaky = self.faults.get("flaky")
         if flaky is None:
             return rows
-        return rows + np.float32((os.getpid() % 509 if flaky == "process" else self.executions) / 64)
+        steps = os.getpid() % 509 if flaky == "process" else self.executions
+        moved: NDArray[np.float32] = rows + np.float32(steps / 64)
+        return moved
 
     def _choose(self, row: NDArray[np.float32], step: int) -> tuple[int, Greedy]:
         if self.faults.get("not_greedy") == step:

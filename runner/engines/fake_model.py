@@ -68,13 +68,13 @@ class FakeModel:
         counts = np.arange(1, len(x) + 1, dtype=np.float32)[:, None]
         mean = grid(np.cumsum(x, axis=0, dtype=np.float64) / counts)
         mixed = grid(1.25 * x + gate * np.roll(x, 1, axis=1) + 0.75 * mean)
-        wrapped: F32 = mixed - 2 * np.round(mixed / 2)
+        wrapped: F32 = (mixed - 2 * np.round(mixed / 2)).astype(np.float32)
         return wrapped
 
     def _logits(self, x: F32) -> F32:
         logits = grid(4.0 * (x @ self.head.T) + self.bias)
         if noise := self.faults.get("logit_noise"):
-            logits = logits + np.float32(noise)
+            logits += np.float32(noise)
         if (token := self.faults.get("one_token")) is not None:
             logits[:, token] = 500.0
         return logits.astype(np.float32)

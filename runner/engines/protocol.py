@@ -26,8 +26,8 @@ class Engine(Protocol):
     def load(self) -> None:
         """Make the process deterministic and load the model; `ModelError` or `CannotMeasureError` with the remedy."""
 
-    def environment(self) -> Environment:
-        """Facts as they are now, after loading."""
+    def environment(self, *, verify_weights: bool = False) -> Environment:
+        """Facts as they are now, after loading; with `verify_weights` weight files are read in full, not by cache."""
 
     def render(self, canary: Canary, clock: str | None) -> Rendered:
         """Template, then tokenise without special tokens; `SuiteError` for a canary that needs a clock and has none."""
