@@ -20,7 +20,7 @@ def upgrade(context: typer.Context) -> None:
     """Bring the database to the schema of this driftpin."""
     from driftpin.store import schema  # noqa: PLC0415 - start-up time
 
-    url = current(context).config().database_url()
+    url = current(context).config().store_url()
     before = schema.current(url)
     schema.upgrade(url)
     console().print(f"schema {before or 'none'} -> {schema.current(url)}")

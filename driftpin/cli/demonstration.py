@@ -132,7 +132,7 @@ class _Demo:
         return session, session.order(session.config(), TARGET)
 
     def _url(self) -> str:
-        return Session(config_path=self.root / "driftpin.toml").config().database_url()
+        return Session(config_path=self.root / "driftpin.toml").config().store_url()
 
     def _bless(self, store: Store, order: Order) -> None:
         plan = bless_plan(order.operations)
@@ -203,7 +203,7 @@ def _python(arguments: list[str], *, capture: bool = False) -> str:
     )
     if done.returncode:
         raise ModelError(f"`python {' '.join(arguments[:2])}` ended with status {done.returncode}.", remedy=SETUP)
-    return done.stdout or ""
+    return str(done.stdout or "")
 
 
 SETUP = "Run `make demo`, which installs what the demonstration needs."

@@ -164,6 +164,7 @@ def _short(number: object) -> str:
 
 
 def new_table(*names: str) -> Any:
+    """An empty table without lines; long cells fold."""
     from rich.table import Table  # noqa: PLC0415 - start-up time
 
     made = Table(box=None, pad_edge=False, header_style="dim")

@@ -21,7 +21,7 @@ class Sampling(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a target's model is run. `generation` holds acting settings asked for by name; `options` is the engine's own."""
+    """How a target's model is run; `generation` holds acting settings by name, `options` is the engine's own."""
 
     engine: str  # "transformers" or "fake"
     model: str  # the model's name in the configuration

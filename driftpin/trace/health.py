@@ -1,4 +1,4 @@
-"""What is wrong with one trace by itself: numbers that are not finite, one token for ever, a choice that was not greedy.
+"""What is wrong with one trace by itself: non-finite numbers, one token for ever, a choice that was not greedy.
 
 Knows one trace, never a baseline.
 """
@@ -19,7 +19,7 @@ ONE_TOKEN_LEAST = 8  # outputs of at least this many equal ids and nothing else 
 class Ill(StrEnum):
     """A finding about a single trace."""
 
-    NONFINITE = "nonfinite"  # a NaN or an infinity in a hidden state, or a NaN among the logits
+    NONFINITE = "nonfinite"  # a NaN or an infinity in a hidden state, or among the logits
     ONE_TOKEN = "one_token"  # the whole decode is one id, repeated
     NOT_GREEDY = "not_greedy"  # an emitted token is not an arg-max of the processed logits
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from driftpin.trace.probe import Arm, Probe, Shape
 
-
 BASELINE = "baseline"
 
 

@@ -11,6 +11,7 @@ from driftpin.environment.environment import Equality
 from driftpin.trace.probe import Probe
 
 BEHIND = "behind the last block (final norm or head)"
+CHOICE = "behind the logits: they agree in every bit up to the divergence, so the choice differs, not the model"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +37,29 @@ def localise(comparison: Comparison, stack: Equality) -> Place | None:
     moved = [t for t in comparison.changed if not t.identical and not t.prompt and not t.mismatched]
     if not moved:
         return None
+    if all(_only_chosen_otherwise(trace) for trace in moved):
+        return _choice(moved)
     if stack is Equality.DIFFERENT:
         return _nowhere("not localisable by bits: the stack changed, so every block may round differently")
     scored = [t for t in moved if t.key.probe is Probe.SCORE and t.depth] or [t for t in moved if t.depth]
     if not scored:
         return _nowhere("not localisable: " + (moved[0].depth_absent or "no layers were recorded"))
     return _commonest(scored)
+
+
+def _only_chosen_otherwise(trace: TraceComparison) -> bool:
+    """Tokens part although no raw logit moved before or at that position: a processor or a setting did it."""
+    return trace.divergence is not None and trace.movement is not None and trace.movement.moved == 0
+
+
+def _choice(traces: Sequence[TraceComparison]) -> Place:
+    return Place(
+        found=True,
+        sentence=f"the difference enters {CHOICE} (see the sampling settings); {len(traces)} executions say so",
+        canary=traces[0].key.canary,
+        agreeing=len(traces),
+        asked=len(traces),
+    )
 
 
 def _nowhere(sentence: str) -> Place:

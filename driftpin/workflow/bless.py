@@ -51,6 +51,7 @@ def bless(
     device_class = replay.device_class or "unknown"
     merged = _successor(store, replay, traces, device_class) if only_new else traces
     digest = store.blobs.put(merged.to_bytes(), KIND) if only_new else None
+    store.blobs.put(ordinary(merged).to_bytes(), KIND)
     bundle: dict[str, Any] = {
         "schema": BUNDLE,
         "trace_set": merged.digest,
@@ -61,6 +62,12 @@ def bless(
         "floors": None,
     }
     return store.baselines.put(replay.target, device_class, replay.id, bundle, who, why, trace_set=digest)
+
+
+def ordinary(traces: TraceSet) -> TraceSet:
+    """The manifest of a replay that reproduces this one once, alone: stored beside it, so that such a replay adds none."""
+    once = (e for e in traces.entries if e.key.repeat == 0 and e.key.shape is Shape.ALONE)
+    return TraceSet.of(once)
 
 
 def _refuse_unfit(store: Store, replay: Replay, traces: TraceSet, accept: frozenset[Ill]) -> None:

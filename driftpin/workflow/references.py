@@ -71,7 +71,7 @@ def _baseline(store: Store, target: str, which: str) -> Baseline:
     if not found:
         raise NotFoundError(
             f"Target {target!r} has no baseline {which!r}.",
-            remedy=f"`driftpin baseline list {target}` shows what there is; `driftpin baseline bless {target}` makes one.",
+            remedy=f"`driftpin baseline list {target}` shows them; `driftpin baseline bless {target}` makes one.",
         )
     if len(found) > 1:
         classes = ", ".join(sorted(b.device_class for b in found))
