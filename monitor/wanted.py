@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from driftpin.errors import ConfigError
 from driftpin.settings.config import Config
 from driftpin.settings.policy import Policy, Severity
-from driftpin.suite.builtin import builtin_suite
-from driftpin.suite.canary import Suite
-from driftpin.suite.load import load_suite
 from driftpin.trace.plan import Plan
-from driftpin.workflow.order import Order, series_name
+from driftpin.workflow.order import Order, order_of, series_name
 from driftpin.workflow.plans import replay_plan
 from monitor.due import Schedule
 
@@ -76,26 +73,10 @@ class Wanted:
 
 def wanted_of(config: Config) -> tuple[Wanted, ...]:
     """Every target with a schedule; raises `ConfigError` when there is none, `SuiteError` for a bad suite."""
-    found = tuple(w for name in config.targets if (w := Wanted.of(_order(config, name))) is not None)
+    found = tuple(w for name in config.targets if (w := Wanted.of(order_of(config, name))) is not None)
     if not found:
         raise ConfigError(
             f"No target in {config.path} has a schedule, so there is nothing to watch.",
             remedy='Give a target `every = "1h"` or `cron = "0 * * * *"`.',
         )
     return found
-
-
-def _order(config: Config, target: str) -> Order:
-    suite = config.suite_of(target)
-    return Order(
-        target=target,
-        recipe=config.recipe(target),
-        operations=config.operations(target),
-        suite_name=suite,
-        suite=_suite(config, suite),
-    )
-
-
-def _suite(config: Config, name: str) -> Suite:
-    path = config.suite_path(name)
-    return builtin_suite() if path is None else load_suite(path)

@@ -17,9 +17,9 @@ from typing import Any
 from driftpin.errors import DriftpinError, ReplayInterruptedError, StoreError
 from driftpin.store import Store
 from driftpin.store.replay import ReplayStatus
+from driftpin.workflow.launch import STORE_VARIABLE
 from runner.execution import Execution, Progress, reason_of
 
-STORE_VARIABLE = "DRIFTPIN_WORKER_STORE"
 CRASHED = 1
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftpin.cli.out import Format, FormatOption, emit, plain
-from driftpin.cli.session import current, named_suite
+from driftpin.cli.session import current
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +20,8 @@ CHECK = "driftpin.config_check/1"
 @app.command()
 def check(context: typer.Context, form: FormatOption = Format.TEXT) -> None:
     """Validate the configuration and every suite that it names."""
+    from driftpin.workflow.order import named_suite  # noqa: PLC0415 - start-up time
+
     config = current(context).config()
     suites = {name: named_suite(config, name).digest for name in config.tables.suites}
     body = {"schema": CHECK, "path": str(config.path), "targets": sorted(config.targets), "suites": suites}

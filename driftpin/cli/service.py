@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from typing import Annotated
 
@@ -19,14 +18,8 @@ def monitor(
     """Replay every target on its schedule, compare, confirm, and raise the alarm."""
     from monitor.service import run  # noqa: PLC0415 - start-up time
 
-    session = current(context)
-    config = session.config()
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    with session.store(config, migrate=True):
-        pass  # an absent store is made before the service opens it
-    return run(config, config.store_url(), stop=stop, once=once)
+    config = current(context).config()
+    return run(config, config.store_url(), stop=threading.Event(), once=once)
 
 
 def doctor(form: FormatOption = Format.TEXT) -> int:

@@ -14,7 +14,6 @@ import typer
 if TYPE_CHECKING:
     from driftpin.settings.config import Config
     from driftpin.store import Store
-    from driftpin.suite.canary import Suite
     from driftpin.workflow.order import Order
 
 
@@ -41,25 +40,9 @@ class Session:
 
     def order(self, config: Config, target: str) -> Order:
         """The target's order; raises `ConfigError` for an unknown one and `SuiteError` for a bad suite."""
-        from driftpin.workflow.order import Order  # noqa: PLC0415 - start-up time
+        from driftpin.workflow.order import order_of  # noqa: PLC0415 - start-up time
 
-        name = config.target(target).suite
-        return Order(
-            target=target,
-            recipe=config.recipe(target),
-            operations=config.operations(target),
-            suite_name=name,
-            suite=named_suite(config, name),
-        )
-
-
-def named_suite(config: Config, name: str) -> Suite:
-    """The suite that the configuration names: a file, or one that driftpin brings."""
-    from driftpin.suite.builtin import builtin_suite  # noqa: PLC0415 - start-up time
-    from driftpin.suite.load import load_suite  # noqa: PLC0415 - start-up time
-
-    path = config.suite_path(name)
-    return builtin_suite() if path is None else load_suite(path)
+        return order_of(config, target)
 
 
 def current(context: typer.Context) -> Session:

@@ -48,7 +48,7 @@ def decode(data: bytes, kind: str) -> Columns:
         raise CorruptBlobError(f"A {kind} blob cannot be read: {error}.", remedy=RESTORE) from error
 
 
-RESTORE = "Restore the store from a backup, or replay the canary again."
+RESTORE = "Restore the store from a backup; what is damaged cannot be recomputed."
 
 
 def _decode(data: bytes, kind: str) -> Columns:

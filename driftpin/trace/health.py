@@ -19,7 +19,7 @@ ONE_TOKEN_LEAST = 8  # outputs of at least this many equal ids and nothing else 
 class Ill(StrEnum):
     """A finding about a single trace."""
 
-    NONFINITE = "nonfinite"  # a NaN or an infinity in a hidden state, or among the logits
+    NONFINITE = "nonfinite"  # a NaN or an infinity in a hidden state, or a NaN or +infinity among the logits
     ONE_TOKEN = "one_token"  # the whole decode is one id, repeated
     NOT_GREEDY = "not_greedy"  # an emitted token is not an arg-max of the processed logits
 
@@ -27,11 +27,16 @@ class Ill(StrEnum):
 def ills(head: Head, layers: Layers | None) -> tuple[Ill, ...]:
     """Everything that is wrong with the trace, in the order of `Ill`."""
     found = {
-        Ill.NONFINITE: bool(head.nonfinite.any()) or (layers is not None and bool(layers.nonfinite.any())),
+        Ill.NONFINITE: has_nonfinite_logits(head) or (layers is not None and bool(layers.nonfinite.any())),
         Ill.ONE_TOKEN: is_one_token(head),
         Ill.NOT_GREEDY: bool((head.greedy == Greedy.VIOLATED).any()),
     }
     return tuple(ill for ill, holds in found.items() if holds)
+
+
+def has_nonfinite_logits(head: Head) -> bool:
+    """True for a NaN or a positive infinity; a vocabulary masked with minus infinity keeps its log-sum-exp finite."""
+    return bool(((head.nonfinite > 0) & ~np.isfinite(head.logsumexp)).any())
 
 
 def is_one_token(head: Head) -> bool:

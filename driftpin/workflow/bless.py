@@ -65,7 +65,7 @@ def bless(
 
 
 def ordinary(traces: TraceSet) -> TraceSet:
-    """The manifest of a replay that reproduces this one once, alone: stored beside it, so that such a replay adds none."""
+    """What a replay that reproduces this one once, alone, will have; stored here, it adds no row there."""
     once = (e for e in traces.entries if e.key.repeat == 0 and e.key.shape is Shape.ALONE)
     return TraceSet.of(once)
 

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from driftpin.errors import ConfigError
+from driftpin.settings.config import Config
 from driftpin.settings.recipe import Recipe
 from driftpin.store import Store
 from driftpin.store.replay import Replay
+from driftpin.suite.builtin import builtin_suite
 from driftpin.suite.canary import Suite
+from driftpin.suite.load import load_suite
 from driftpin.trace.plan import Plan
 
 
@@ -24,6 +28,29 @@ class Order:
     operations: Mapping[str, Any]
     suite_name: str
     suite: Suite
+
+
+def order_of(config: Config, target: str) -> Order:
+    """The target's order; raises `ConfigError` for an unknown one and `SuiteError` for a bad suite."""
+    name = config.target(target).suite
+    return Order(
+        target=target,
+        recipe=config.recipe(target),
+        operations=config.operations(target),
+        suite_name=name,
+        suite=named_suite(config, name),
+    )
+
+
+def named_suite(config: Config, name: str) -> Suite:
+    """The suite that the configuration names: a file, or the one that driftpin brings."""
+    path = config.suite_path(name)
+    if path is not None:
+        return load_suite(path)
+    suite, wanted = builtin_suite(), config.suite(name).builtin
+    if wanted != suite.name:
+        raise ConfigError(f"There is no built-in suite {wanted!r}.", remedy=f"Write builtin = {suite.name!r}.")
+    return suite
 
 
 def place(

@@ -1,7 +1,8 @@
 """The sha256 of a file's bytes, remembered as long as the file is untouched. Knows nothing of what files mean.
 
 A hash is remembered under (device, inode, size, mtime, ctime): a change of content moves at least the ctime. A file
-touched a moment ago is not remembered yet, because a second write could fall into the same clock tick.
+touched a moment ago is not remembered yet, because a second write could fall into the same clock tick. After a week
+every file is read in full again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from driftpin.canonical import digest_of
 from driftpin.settings.cache import cache_folder
 
+WEEK_SECONDS = 7 * 24 * 3600.0  # a remembered hash older than this is not believed: bytes rot without a ctime
 SETTLE_NS = 100_000_000  # coarser than the clock tick of any common file system
 
 
@@ -54,6 +56,8 @@ def _note(stamp: os.stat_result) -> Path:
 
 def _read(note: Path) -> str | None:
     try:
+        if time.time() - note.stat().st_mtime > WEEK_SECONDS:
+            return None
         text = note.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
         return None

@@ -105,3 +105,12 @@ def test_the_cache_folder_follows_the_environment() -> None:
     assert cache_folder({"DRIFTPIN_CACHE": "a/b", "XDG_CACHE_HOME": "c"}) == Path("a/b")
     assert cache_folder({"XDG_CACHE_HOME": "c"}) == Path("c/driftpin")
     assert cache_folder({"DRIFTPIN_CACHE": ""}) == Path.home() / ".cache" / "driftpin"
+
+
+def test_a_hash_remembered_a_week_ago_is_not_believed(weights: Path, cache: Path) -> None:
+    assert file_sha256(weights, settle_ns=0) == RIGHT
+    plant("0" * 64, cache)
+    (note,) = (cache / "sha256").iterdir()
+    old = note.stat().st_mtime - files.WEEK_SECONDS - 60
+    os.utime(note, (old, old))
+    assert file_sha256(weights, settle_ns=0) == RIGHT
