@@ -30,6 +30,8 @@ def assessment(c: Console, found: Assessment, body: Mapping[str, Any], replay: R
         c.print(f"[bold]where[/]   {plain(body['localisation']['sentence'])}", soft_wrap=True)
     _environment(c, body["environment_difference"])
     _outcomes(c, body["outcomes"])
+    for sentence in body["remarks"]:
+        c.print(f"[bold]note[/]    {plain(sentence)}", soft_wrap=True)
     for sentence in body["unseen"]:
         c.print(f"[dim]unseen  {plain(sentence)}[/]", soft_wrap=True)
     for number, command in enumerate(body["next"]):

@@ -14,6 +14,8 @@ from driftpin.verdict.place import localise
 from driftpin.verdict.verdict import FirstDivergence, Verdict
 
 DRIFTED = frozenset({Outcome.FLIP, Outcome.SHIFTED, Outcome.CHECK_CHANGED})
+SUSPECT_DEVICE = "The microprobes computed something else although model and stack did not change: suspect the device."
+UNDETERMINED_STACK = "Whether the stack is the same is undetermined; it was judged as the same, the stricter way."
 MOVED = frozenset({Outcome.NUMERIC, Outcome.TIE_FLIP})
 
 
@@ -40,6 +42,7 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
         canaries=canaries,
         first=_first(comparison),
         place=localise(comparison, circumstances.stack),
+        remarks=_remarks(circumstances),
         unseen=_unseen(comparison, circumstances),
     )
 
@@ -135,6 +138,18 @@ def _unstable(comparison: Comparison) -> str:
 
 def _plural(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
+
+
+def _remarks(circumstances: Circumstances) -> tuple[str, ...]:
+    sentences = []
+    unmoved = Equality.DIFFERENT not in (circumstances.model, circumstances.stack)
+    if unmoved and circumstances.behaviour is Equality.DIFFERENT:
+        sentences.append(SUSPECT_DEVICE)
+    if circumstances.stack is Equality.UNDETERMINED:
+        sentences.append(UNDETERMINED_STACK)
+    if circumstances.reproduced:
+        sentences.append("The change was repeated in fresh processes and showed again.")
+    return tuple(sentences)
 
 
 def _unseen(comparison: Comparison, circumstances: Circumstances) -> tuple[str, ...]:

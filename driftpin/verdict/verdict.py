@@ -32,6 +32,7 @@ class Verdict:
     canaries: tuple[CanaryVerdict, ...] = ()
     first: FirstDivergence | None = None
     place: Place | None = None
+    remarks: tuple[str, ...] = ()  # what the environment suggests, as sentences
     unseen: tuple[str, ...] = ()  # what could not be seen, as sentences
 
     @property

@@ -32,6 +32,7 @@ class Assessment:
     comparison: Comparison | None = None
     equalities: dict[Section, Equality] | None = None
     differences: tuple[FactDifference, ...] = ()
+    reproduced: bool | None = None  # whether confirming replays showed the same; None: none ran to its end
 
 
 def assess_replay(store: Store, replay: Replay, policy: Policy, reproduced: bool | None = None) -> Assessment:
@@ -63,6 +64,7 @@ def assess(
         comparison=comparison,
         equalities=equalities,
         differences=difference(old, new),
+        reproduced=reproduced,
     )
 
 

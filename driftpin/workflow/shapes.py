@@ -43,6 +43,8 @@ def assessment(found: Assessment, *, strict: bool = False, comparing: bool = Tru
         "localisation": None if verdict.place is None else asdict(verdict.place),
         "movement": _movements(found),
         "environment_difference": environment_difference(found),
+        "reproduced": found.reproduced,
+        "remarks": list(verdict.remarks),
         "unseen": list(verdict.unseen),
         "next": next_commands(found),
     }
@@ -139,7 +141,8 @@ def next_commands(found: Assessment) -> list[str]:
     first = found.verdict.first
     shown = [f"driftpin show {id_} --canary {first.canary}"] if first else []
     label = found.baseline.label if found.baseline.baseline is None else f"{target}@{found.baseline.baseline.number}"
-    return [*shown, f"driftpin env diff {label} {id_}", f"driftpin replay {target} --confirm"]
+    repeat = [] if found.reproduced is not None else [f"driftpin replay {target} --confirm"]
+    return [*shown, f"driftpin env diff {label} {id_}", *repeat]
 
 
 def _canary(verdict: CanaryVerdict, text: bool) -> dict[str, Any]:
