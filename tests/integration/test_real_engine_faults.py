@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 from replaying import Lab, kept_process_state, outcomes, rewritten, whys
-from tiny_models import tiny_llama
 
 from driftpin.environment.environment import Equality, Section
 from driftpin.errors import BlessError, CannotMeasureError, ModelError
@@ -178,9 +177,7 @@ def test_a_mixture_of_experts_runs_the_whole_pipeline(
     sqlite_store: Store, mixture_folder: Path, tmp_path: Path
 ) -> None:
     def damage(tensors: dict[str, torch.Tensor]) -> None:
-        for name in tensors:
-            if name.startswith("model.layers.1.") and "o_proj" in name:
-                tensors[name][:16] = 0.0
+        tensors["model.layers.1.self_attn.o_proj.weight"][:16] = 0.0
 
     made = lab(sqlite_store, mixture_folder)
     blessed = made.bless()
@@ -285,13 +282,3 @@ def test_a_blessing_reads_weight_files_in_full_and_a_replay_trusts_the_cache(
     made.bless()
     made.run()
     assert asked == [True, False]
-
-
-def test_twenty_unchanged_replays_all_match(sqlite_store: Store, tmp_path: Path) -> None:
-    suite = Suite(name="one", canaries=SUITE.canaries[:1])
-    made = lab(sqlite_store, tiny_llama(tmp_path / "llama"), suite, dtype="bfloat16")
-    made.bless()
-    found = [made.assess() for _ in range(20)]
-    assert {one.verdict.kind for one in found} == {VerdictKind.MATCH}
-    assert len({one.candidate.trace_set for one in found}) == 1
-    assert len({tuple(one.candidate.replay.digests.values()) for one in found}) == 1
