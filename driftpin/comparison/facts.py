@@ -35,6 +35,8 @@ class Divergence:
     candidate_margin: float | None
     movement: float | None
     missing: str | None
+    both_top: bool  # each side emitted an arg-max of its own raw logits
+    ulp: float | None  # one unit in the last place of the larger of the four logits, in the candidate's dtype
     before: str  # up to 60 characters of shared output before it
     baseline_text: str  # the baseline's continuation from it on, up to 60 characters
     candidate_text: str
@@ -89,6 +91,7 @@ class TraceComparison:
     movement: Movement | None = None
     depth: Depth | None = None
     depth_absent: str | None = None  # why no depth can be given
+    deviation: tuple[tuple[str, float], ...] = ()  # score: by block, relative deviation of the sketched states
     checks: tuple[CheckChange, ...] = ()
     baseline_ills: tuple[Ill, ...] = ()
     candidate_ills: tuple[Ill, ...] = ()

@@ -8,6 +8,7 @@ from driftpin.comparison.facts import Comparison
 from driftpin.environment.environment import Equality
 from driftpin.settings.policy import Policy, Severity
 from driftpin.trace.probe import Probe
+from driftpin.verdict.floors import Floors
 from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import CanaryVerdict, Outcome, canary_verdicts
 from driftpin.verdict.place import localise
@@ -27,13 +28,14 @@ class Circumstances:
     stack: Equality
     behaviour: Equality
     suite_changed: frozenset[str] = frozenset()  # canaries that the suite's own revision redefined
+    floors: Floors | None = None  # of the baseline; None where it was blessed without
     reproduced: bool | None = None  # a confirming run showed the same change; None: not asked yet
     unknowns: tuple[str, ...] = ()  # sentences about facts that could not be read
 
 
 def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) -> Verdict:
     """The first row of the verdict table that holds, with its evidence."""
-    canaries = canary_verdicts(comparison)
+    canaries = canary_verdicts(comparison, circumstances.floors)
     kind = _kind(comparison, circumstances, canaries)
     return Verdict(
         kind=kind,
@@ -41,7 +43,7 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
         headline=_headline(kind, comparison, circumstances, canaries),
         canaries=canaries,
         first=_first(comparison),
-        place=localise(comparison, circumstances.stack),
+        place=localise(comparison, circumstances.stack, circumstances.floors),
         remarks=_remarks(circumstances),
         unseen=_unseen(comparison, circumstances),
     )
@@ -154,6 +156,8 @@ def _remarks(circumstances: Circumstances) -> tuple[str, ...]:
 
 def _unseen(comparison: Comparison, circumstances: Circumstances) -> tuple[str, ...]:
     sentences = list(circumstances.unknowns)
+    if circumstances.floors is None:
+        sentences.append("The baseline has no rounding yardstick: a flip cannot be told from a tie.")
     missing = {m.key.canary for m in comparison.unmeasured}
     if missing:
         sentences.append(f"Not measured: {', '.join(sorted(missing))}.")

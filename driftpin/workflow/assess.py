@@ -17,6 +17,7 @@ from driftpin.trace.head import Head
 from driftpin.trace.layers import Layers
 from driftpin.trace.text import TraceText
 from driftpin.trace.traceset import Entry
+from driftpin.verdict.floors import Floors
 from driftpin.verdict.judge import Circumstances, judge, unblessed
 from driftpin.verdict.verdict import Verdict
 from driftpin.workflow.references import Reference, of_baseline, of_replay
@@ -56,7 +57,10 @@ def assess(
     comparison = compare(*sides)
     old, new = environment(store, baseline.replay), environment(store, candidate.replay)
     equalities = {section: equality(old.section(section), new.section(section)) for section in Section}
-    circumstances = _circumstances(equalities, old, new, sides, reproduced)
+    floors = None
+    if baseline.baseline is not None:
+        floors = Floors.from_json(store.baselines.bundle(baseline.baseline).get("floors"))
+    circumstances = replace(_circumstances(equalities, old, new, sides, reproduced), floors=floors)
     return Assessment(
         verdict=judge(comparison, circumstances, policy),
         candidate=candidate,
