@@ -55,7 +55,7 @@ def compare(baseline: Side, candidate: Side) -> Comparison:
                 ills[entry.key] = entry.ills
         else:
             changed.append(_compare_entries(baseline, candidate, old, entry))
-    _refuse_empty(candidate, identical, changed, unmeasured, new)
+    _refuse_empty(candidate, identical, changed, unmeasured)
     return Comparison(
         order=candidate.suite.ids + changes.removed,
         identical=tuple(identical),
@@ -107,12 +107,12 @@ def _refuse_empty(
     identical: list[TraceKey],
     changed: list[TraceComparison],
     unmeasured: list[Unmeasured],
-    new: set[str],
 ) -> None:
-    if not (identical or changed or unmeasured or new):
+    """New and removed canaries say nothing: a suite of only such ones would pass for a match."""
+    if not (identical or changed or unmeasured):
         raise EmptyComparisonError(
             f"The comparison of suite {candidate.suite.name!r} is empty: the two replays share no canary.",
-            remedy="Compare replays of one suite.",
+            remedy="Compare replays of one suite, or bless the new one.",
         )
 
 

@@ -71,11 +71,14 @@ def _kind(comparison: Comparison, circumstances: Circumstances, canaries: tuple[
 
 
 def _incomparable(comparison: Comparison, circumstances: Circumstances) -> bool:
-    """Every execution present on both sides was asked or declared differently, by no doing of the suite's author."""
+    """Every execution present on both sides was asked or declared differently: nothing of the baseline was measured.
+
+    What the suite's author redefined is left out, unless that is everything.
+    """
     if comparison.identical or not comparison.changed:
         return False
     asked = [t for t in comparison.changed if t.key.canary not in circumstances.suite_changed]
-    return bool(asked) and all(t.prompt or t.mismatched for t in asked)
+    return all(t.prompt or t.mismatched for t in asked or comparison.changed)
 
 
 def _asked_otherwise(canaries: tuple[CanaryVerdict, ...], circumstances: Circumstances) -> bool:
@@ -113,7 +116,7 @@ def _headline(
         VerdictKind.INCOMPARABLE: "incomparable: every canary was asked or declared differently",
         VerdictKind.UNSTABLE: f"unstable: {_unstable(comparison)}",
         VerdictKind.DRIFT: f"drift: {_drift(circumstances)}{counted}",
-        VerdictKind.MATCH: f"match: {_plural(len(canaries), 'canary', 'canaries')} identical",
+        VerdictKind.MATCH: f"match: {_matching(canaries)}",
     }
     return said.get(kind, f"{kind.value}: {counted}")
 
@@ -124,6 +127,12 @@ def _counted(canaries: tuple[CanaryVerdict, ...]) -> str:
         counts[canary.outcome] = counts.get(canary.outcome, 0) + 1
     listed = [f"{counts[o]} {o.value}" for o in Outcome if o in counts]
     return f"{', '.join(listed)} of {_plural(len(canaries), 'canary', 'canaries')}"
+
+
+def _matching(canaries: tuple[CanaryVerdict, ...]) -> str:
+    if all(canary.outcome is Outcome.IDENTICAL for canary in canaries):
+        return f"{_plural(len(canaries), 'canary', 'canaries')} identical"
+    return _counted(canaries)  # new, removed or redefined ones are not called identical
 
 
 def _drift(circumstances: Circumstances) -> str:
@@ -154,7 +163,7 @@ def _remarks(circumstances: Circumstances) -> tuple[str, ...]:
 
 def _unseen(comparison: Comparison, circumstances: Circumstances) -> tuple[str, ...]:
     sentences = list(circumstances.unknowns)
-    missing = {m.key.canary for m in comparison.unmeasured}
+    missing = {m.key.canary for m in comparison.unmeasured} | {t.key.canary for t in comparison.changed if t.mismatched}
     if missing:
         sentences.append(f"Not measured: {', '.join(sorted(missing))}.")
     if any(t.depth_absent for t in comparison.changed):
