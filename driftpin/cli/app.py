@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 from driftpin.cli import baseline, compare, configuration, database, environments, replay, service, start, suites
@@ -51,11 +50,20 @@ def run(arguments: list[str]) -> int:
         if error.remedy:
             errors().print(f"  {plain(error.remedy)}", soft_wrap=True)
         return error.exit_code
-    except click.ClickException as error:
-        error.show()
+    except typer.TyperException as error:
+        _show_usage(error)
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         errors().print("interrupted; everything recorded before is kept")
         return ReplayInterruptedError.exit_code
     except BrokenPipeError:
         return 141
+
+
+def _show_usage(error: typer.TyperException) -> None:
+    """Usage and what is wrong with it, on standard error. Typer brings a click of its own; only `show` is common."""
+    show = getattr(error, "show", None)
+    if callable(show):
+        show()
+    else:
+        errors().print(f"[bold red]error:[/] {plain(error.format_message())}", soft_wrap=True)

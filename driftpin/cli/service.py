@@ -22,11 +22,11 @@ def monitor(
     return run(config, config.store_url(), stop=threading.Event(), once=once)
 
 
-def doctor(form: FormatOption = Format.TEXT) -> int:
+def doctor(context: typer.Context, form: FormatOption = Format.TEXT) -> int:
     """Check this installation: run the whole pipeline on the fake engine, and look for what targets need."""
     from driftpin.cli import checkup  # noqa: PLC0415 - start-up time
 
-    findings = checkup.findings()
+    findings = checkup.findings(current(context))
     body = checkup.shape(findings)
     emit(form, body, lambda c: checkup.draw(c, findings))
     return int(body["exit_code"])

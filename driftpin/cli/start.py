@@ -23,7 +23,7 @@ def init(folder: Annotated[Path, typer.Argument(help="where to write")] = Path()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         console().print(f"wrote {plain(path)}")
-    console().print("next: [bold]driftpin baseline bless demo[/], then [bold]driftpin replay demo[/]")
+    console().print("next: [bold]driftpin baseline bless try-me[/], then [bold]driftpin replay try-me[/]")
 
 
 def register(app: typer.Typer) -> None:

@@ -56,7 +56,7 @@ def compare(baseline: Side, candidate: Side) -> Comparison:
                 ills[entry.key] = entry.ills
         else:
             changed.append(_compare_entries(baseline, candidate, old, entry))
-    _refuse_empty(candidate, identical, changed, unmeasured, new)
+    _refuse_empty(candidate, identical, changed, unmeasured)
     return Comparison(
         order=candidate.suite.ids + changes.removed,
         identical=tuple(identical),
@@ -110,12 +110,12 @@ def _refuse_empty(
     identical: list[TraceKey],
     changed: list[TraceComparison],
     unmeasured: list[Unmeasured],
-    new: set[str],
 ) -> None:
-    if not (identical or changed or unmeasured or new):
+    """New and removed canaries say nothing: a suite of only such ones would pass for a match."""
+    if not (identical or changed or unmeasured):
         raise EmptyComparisonError(
             f"The comparison of suite {candidate.suite.name!r} is empty: the two replays share no canary.",
-            remedy="Compare replays of one suite.",
+            remedy="Compare replays of one suite, or bless the new one.",
         )
 
 
@@ -138,14 +138,14 @@ def _compare_entries(baseline: Side, candidate: Side, old: Entry, new: Entry) ->
     if prompt or mismatched:
         return common
     place, absent = _depth(baseline, candidate, old, new)
-    layers = baseline.layers_of(old), candidate.layers_of(new)
+    before, after = baseline.layers_of(old), candidate.layers_of(new)
     return replace(
         common,
         divergence=tokens.divergence(a, b, text_a, text_b),
         movement=tokens.movement(a, b),
         depth=None if common.identical and place and place.block is None else place,
         depth_absent=absent,
-        deviation=deviation(*layers) if layers[0] and layers[1] else (),
+        deviation=deviation(before, after) if before and after else (),
         checks=_checks(candidate.suite.canary(new.key.canary), new.key, text_a, text_b),
     )
 

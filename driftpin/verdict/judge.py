@@ -28,6 +28,7 @@ class Circumstances:
     stack: Equality
     behaviour: Equality
     suite_changed: frozenset[str] = frozenset()  # canaries that the suite's own revision redefined
+    model_fact: str | None = None  # the likeliest of the model's differing facts
     floors: Floors | None = None  # of the baseline; None where it was blessed without
     reproduced: bool | None = None  # a confirming run showed the same change; None: not asked yet
     unknowns: tuple[str, ...] = ()  # sentences about facts that could not be read
@@ -73,11 +74,14 @@ def _kind(comparison: Comparison, circumstances: Circumstances, canaries: tuple[
 
 
 def _incomparable(comparison: Comparison, circumstances: Circumstances) -> bool:
-    """Every execution present on both sides was asked or declared differently, by no doing of the suite's author."""
+    """Every execution present on both sides was asked or declared differently: nothing of the baseline was measured.
+
+    What the suite's author redefined is left out, unless that is everything.
+    """
     if comparison.identical or not comparison.changed:
         return False
     asked = [t for t in comparison.changed if t.key.canary not in circumstances.suite_changed]
-    return bool(asked) and all(t.prompt or t.mismatched for t in asked)
+    return all(t.prompt or t.mismatched for t in asked or comparison.changed)
 
 
 def _asked_otherwise(canaries: tuple[CanaryVerdict, ...], circumstances: Circumstances) -> bool:
@@ -115,7 +119,7 @@ def _headline(
         VerdictKind.INCOMPARABLE: "incomparable: every canary was asked or declared differently",
         VerdictKind.UNSTABLE: f"unstable: {_unstable(comparison)}",
         VerdictKind.DRIFT: f"drift: {_drift(circumstances)}{counted}",
-        VerdictKind.MATCH: f"match: {_plural(len(canaries), 'canary', 'canaries')} identical",
+        VerdictKind.MATCH: f"match: {_matching(canaries)}",
     }
     return said.get(kind, f"{kind.value}: {counted}")
 
@@ -128,8 +132,17 @@ def _counted(canaries: tuple[CanaryVerdict, ...]) -> str:
     return f"{', '.join(listed)} of {_plural(len(canaries), 'canary', 'canaries')}"
 
 
+def _matching(canaries: tuple[CanaryVerdict, ...]) -> str:
+    if all(canary.outcome is Outcome.IDENTICAL for canary in canaries):
+        return f"{_plural(len(canaries), 'canary', 'canaries')} identical"
+    return _counted(canaries)  # new, removed or redefined ones are not called identical
+
+
 def _drift(circumstances: Circumstances) -> str:
-    return "the model itself changed; " if circumstances.model is Equality.DIFFERENT else ""
+    """A changed model digest, told by the fact that most likely did it."""
+    if circumstances.model is not Equality.DIFFERENT:
+        return ""
+    return f"the model's {circumstances.model_fact} changed; " if circumstances.model_fact else "the model changed; "
 
 
 def _unstable(comparison: Comparison) -> str:
@@ -158,7 +171,7 @@ def _unseen(comparison: Comparison, circumstances: Circumstances) -> tuple[str, 
     sentences = list(circumstances.unknowns)
     if circumstances.floors is None:
         sentences.append("The baseline has no rounding yardstick: a flip cannot be told from a tie.")
-    missing = {m.key.canary for m in comparison.unmeasured}
+    missing = {m.key.canary for m in comparison.unmeasured} | {t.key.canary for t in comparison.changed if t.mismatched}
     if missing:
         sentences.append(f"Not measured: {', '.join(sorted(missing))}.")
     if any(t.depth_absent for t in comparison.changed):

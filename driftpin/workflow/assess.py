@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from driftpin.comparison.compare import compare, needed
 from driftpin.comparison.facts import Comparison
 from driftpin.comparison.side import Side
-from driftpin.environment.difference import FactDifference, difference
+from driftpin.environment.difference import Change, FactDifference, difference
 from driftpin.environment.environment import Environment, Equality, Section, equality
 from driftpin.settings.policy import Policy, Severity
 from driftpin.store import Store
@@ -60,14 +60,17 @@ def assess(
     floors = None
     if baseline.baseline is not None:
         floors = Floors.from_json(store.baselines.bundle(baseline.baseline).get("floors"))
-    circumstances = replace(_circumstances(equalities, old, new, sides, reproduced), floors=floors)
+    differences = difference(old, new)
+    circumstances = replace(
+        _circumstances(equalities, old, new, sides, reproduced), floors=floors, model_fact=_model_fact(differences)
+    )
     return Assessment(
         verdict=judge(comparison, circumstances, policy),
         candidate=candidate,
         baseline=baseline,
         comparison=comparison,
         equalities=equalities,
-        differences=difference(old, new),
+        differences=differences,
         reproduced=reproduced,
     )
 
@@ -118,6 +121,11 @@ def _circumstances(
         reproduced=reproduced,
         unknowns=_unknowns(old, new),
     )
+
+
+def _model_fact(differences: tuple[FactDifference, ...]) -> str | None:
+    told = (f for f in differences if f.section is Section.MODEL and f.kind is not Change.UNDETERMINED)
+    return next((fact.name for fact in told), None)
 
 
 def _unknowns(old: Environment, new: Environment) -> tuple[str, ...]:

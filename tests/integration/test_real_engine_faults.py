@@ -282,3 +282,79 @@ def test_a_blessing_reads_weight_files_in_full_and_a_replay_trusts_the_cache(
     made.bless()
     made.run()
     assert asked == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "block", "index"),
+    [
+        ("model.embed_tokens.weight", "model.layers.0", 0),
+        ("model.layers.0.input_layernorm.weight", "model.layers.0", 0),
+        ("model.layers.2.self_attn.q_proj.weight", "model.layers.2", 2),
+        ("model.layers.3.mlp.down_proj.weight", "model.layers.3", 3),
+        ("model.norm.weight", None, None),  # behind the last block
+    ],
+)
+def test_a_scaled_tensor_is_drift_and_names_its_block(
+    sqlite_store: Store, llama_folder: Path, tmp_path: Path, name: str, block: str | None, index: int | None
+) -> None:
+    def scale(tensors: dict[str, torch.Tensor]) -> None:
+        tensors[name] *= 1.001
+
+    made = lab(sqlite_store, llama_folder)
+    made.bless()
+    found = made.assess(path=str(rewritten(llama_folder, tmp_path / "scaled", scale)))
+    assert found.verdict.kind is VerdictKind.DRIFT
+    assert found.verdict.place is not None
+    assert found.verdict.place.found
+    assert (found.verdict.place.block, found.verdict.place.index) == (block, index)
+    part = name.removesuffix(".weight") if ".layers." not in name else block
+    assert [fact.name for fact in found.differences] == [
+        "weights.model.safetensors",
+        f"parameters.{part}",
+        "parameters.total",
+    ]
+
+
+def test_a_changed_number_in_the_configuration_is_drift_without_a_changed_weight(
+    sqlite_store: Store, llama_folder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "epsilon"
+    shutil.copytree(llama_folder, folder)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"rms_norm_eps": 1e-3}), "utf-8")
+    made = lab(sqlite_store, llama_folder)
+    made.bless()
+    found = made.assess(path=str(folder))
+    assert found.verdict.kind is VerdictKind.DRIFT
+    assert [fact.name for fact in found.differences] == ["config.file"]
+
+
+def test_a_truncated_file_fails_the_replay_by_name(sqlite_store: Store, llama_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "short"
+    shutil.copytree(llama_folder, folder)
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-64])
+    queued = lab(sqlite_store, folder).queue()
+    with pytest.raises(ModelError, match=r"model\.safetensors cannot be read"):
+        run_replay(sqlite_store, queued.id)
+    assert sqlite_store.replays.get(queued.id).status is ReplayStatus.FAILED
+
+
+def test_an_interrupted_replay_keeps_what_it_recorded(
+    sqlite_store: Store, llama_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = TransformersEngine.decode
+
+    def stop(self: TransformersEngine, key: Any, canary: Canary, rendered: Any) -> Any:
+        if canary.id == "sum":
+            raise KeyboardInterrupt
+        return decode(self, key, canary, rendered)
+
+    monkeypatch.setattr(TransformersEngine, "decode", stop)
+    queued = lab(sqlite_store, llama_folder).queue()
+    assert run_replay(sqlite_store, queued.id) is ReplayStatus.INTERRUPTED
+    ended = sqlite_store.replays.get(queued.id)
+    assert (ended.status, ended.reason) == (ReplayStatus.INTERRUPTED, "interrupted in mid-replay")
+    assert [e.key.canary for e in sqlite_store.replays.trace_set(ended).entries] == ["chat"]
+    with pytest.raises(BlessError, match="interrupted"):
+        bless(sqlite_store, ended, "tester", "a test")
