@@ -93,6 +93,8 @@ def best(action: Callable[[], Any], rounds: int) -> float:
 @contextmanager
 def sqlite() -> Iterator[Store]:
     """A new store that is gone afterwards."""
-    with tempfile.TemporaryDirectory() as folder:
-        with Store.open(f"sqlite:///{Path(folder) / 'bench.db'}", migrate=True) as store:
-            yield store
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store.open(f"sqlite:///{Path(folder) / 'bench.db'}", migrate=True) as store,
+    ):
+        yield store
