@@ -241,3 +241,29 @@ def test_an_interrupt_is_130(command: Command, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("driftpin.cli.runs.run_order", interrupted)
     status, _, _ = command("replay", "try-me")
     assert status == 130
+
+
+@pytest.mark.parametrize(
+    "line", ["init taken/inner", "suite import requests.jsonl -o absent/x.yaml", "demo --folder taken/inner"]
+)
+def test_a_place_that_cannot_be_written_is_refused(line: str, command: Command, folder: Path) -> None:
+    (folder / "taken").write_text("a file")
+    (folder / "requests.jsonl").write_text('{"messages": [{"role": "user", "content": "hi"}]}\n')
+    refused(command(*line.split()), line.rsplit(maxsplit=1)[-1].partition("/")[0])
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_reader_that_went_away_is_not_drift(form: str, folder: Path) -> None:
+    code = "from driftpin.cli import main; main()"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "config", "show", "--format", form],
+        cwd=folder,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, "Traceback" in done.stderr) == (141, False), done.stderr
