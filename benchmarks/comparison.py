@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from _bench import Line, best, parser, report, seconds, sqlite
+from _bench import Line, best, parser, processor, report, seconds, sqlite
 
 from driftpin.comparison.compare import compare
 from driftpin.comparison.side import Side
@@ -126,13 +126,17 @@ def main() -> None:
         old, same, other = make(0), make(0), make(1_000_000)
         first = seconds(lambda: assess(store, old, same, Policy()))
         again = best(lambda: assess(store, old, same, Policy()), given.rounds)
+        busy = processor(lambda: assess(store, old, same, Policy()), given.rounds)
         alone = pure(store, suite, old, given.rounds)
-        different = best(lambda: assess(store, old, other, Policy()), 2)
+        different = best(lambda: assess(store, old, other, Policy()), 1)
+        worst = processor(lambda: assess(store, old, other, Policy()), 1)
     size = f"{given.canaries} canaries"
     lines = [
         Line(what=f"compare, identical, {size}", measured=alone * 1e3, unit="ms", budget=IDENTICAL),
         Line(what=f"assess, identical, {size}, first", measured=first * 1e3, unit="ms"),
         Line(what=f"assess, identical, {size}, again", measured=again * 1e3, unit="ms", budget=IDENTICAL),
+        Line(what=f"assess, identical, {size}, again, processor time", measured=busy * 1e3, unit="ms"),
+        Line(what=f"assess, different, {size}, processor time", measured=worst, unit="s"),
         Line(what=f"assess, different, {size}", measured=different, unit="s", budget=DIFFERENT),
     ]
     report(lines, given.format)

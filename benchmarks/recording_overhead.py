@@ -1,14 +1,13 @@
 """What recording costs over plain `generate`: wall time, kernel-launching operations, and peak memory, side by side.
 
-    python benchmarks/recording_overhead.py [MODEL_FOLDER] [--dtype bfloat16] [--tokens 64] [--rounds 5] [--device cpu]
+    python benchmarks/recording_overhead.py [MODEL_FOLDER] [--dtype bfloat16] [--tokens 64] [--rounds 5] [--format json]
 
-Prints a table and one line of JSON. Budget: at most 1.10 x wall, 10 % more operations, 1.10 x peak memory.
+Budget: at most 1.10 x wall, 10 % more operations, 1.10 x peak memory.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from _bench import Line, parser, report
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -122,15 +122,15 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--dtype", default="bfloat16")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--tokens", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--child", choices=["plain", "recorded"], help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    given = parser(__doc__)
+    given.add_argument("folder", nargs="?", type=Path)
+    given.add_argument("--dtype", default="bfloat16")
+    given.add_argument("--device", default="cpu")
+    given.add_argument("--tokens", type=int, default=64)
+    given.add_argument("--rounds", type=int, default=5)
+    given.add_argument("--threads", type=int, default=torch.get_num_threads())
+    given.add_argument("--child", choices=["plain", "recorded"], help=argparse.SUPPRESS)
+    options = given.parse_args()
     options.folder = options.folder or default_folder(options.dtype)
     torch.set_num_threads(options.threads)
     if options.child:
@@ -139,10 +139,13 @@ def main() -> None:
         action()
         print(high_water())
         return
-    report = measure(options)
-    for name, ratio in report["ratio"].items():
-        print(f"{name:12} {ratio:6.3f} x   budget {BUDGET[name]:.2f} x   {'ok' if ratio <= BUDGET[name] else 'OVER'}")
-    print(json.dumps(report))
+    facts = measure(options)
+    ratios = facts.pop("ratio").items()
+    report(
+        [Line(what=f"recorded over plain, {n}", measured=r, unit="x", budget=BUDGET[n]) for n, r in ratios],
+        options.format,
+        **facts,
+    )
 
 
 if __name__ == "__main__":

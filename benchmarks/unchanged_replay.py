@@ -2,8 +2,8 @@
 
     python benchmarks/unchanged_replay.py [--canaries 10 1000] [--replays 16] [--format json]
 
-Budget: at most 3 rows and 2 KiB a replay. The fake engine runs in this process on a new SQLite store. Bytes are those of
-the file's used pages, so they grow in steps: the mean over several replays is reported.
+Budget: at most 3 rows and 2 KiB a replay. The fake engine runs in this process on a new SQLite store. Bytes are
+those of the file's used pages, so they grow in steps: the mean over several replays is reported.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from driftpin.store import Store
 from driftpin.store.replay import Replay
 from driftpin.suite.canary import Canary, CanarySettings, Suite
 from driftpin.trace.plan import BASELINE, Plan
+from driftpin.trace.probe import Shape
 from driftpin.workflow.assess import assess_replay
 from driftpin.workflow.bless import bless, blessing_plan
 from driftpin.workflow.order import Order, place
@@ -48,7 +49,7 @@ def added(count: int, replays: int) -> tuple[float, float]:
     """Rows and bytes per replay, its verdict included."""
     order = order_of(count)
     with sqlite() as store:
-        bless(store, replay(store, order, blessing_plan(())), "bench", "bench")
+        bless(store, replay(store, order, blessing_plan((Shape.ALONE,))), "bench", "bench")
         assess_replay(store, replay(store, order, Plan(score_on=BASELINE)), Policy())
         before = totals(store)
         for _ in range(replays):

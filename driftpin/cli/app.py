@@ -12,6 +12,8 @@ from driftpin.cli.out import errors, plain
 from driftpin.cli.session import Session
 from driftpin.errors import DriftpinError, ReplayInterruptedError
 
+CLOSED_PIPE = 141  # what a shell reports for SIGPIPE
+
 app = typer.Typer(
     name="driftpin",
     help="Pins the environment of language-model inference and watches it for drift.",
@@ -56,8 +58,16 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         errors().print("interrupted; everything recorded before is kept")
         return ReplayInterruptedError.exit_code
-    except BrokenPipeError:
-        return 141
+    except SystemExit as leaving:
+        # Typer itself leaves with 1, which means drift here, when whoever reads our output has gone.
+        if isinstance(leaving.__context__, BrokenPipeError):
+            return CLOSED_PIPE
+        raise
+    except OSError as error:
+        if error.filename is None:
+            raise
+        errors().print(f"[bold red]error:[/] {plain(error.filename)}: {plain(error.strerror)}.", soft_wrap=True)
+        return DriftpinError.exit_code
 
 
 def _show_usage(error: typer.TyperException) -> None:

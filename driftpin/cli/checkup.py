@@ -178,8 +178,8 @@ def _pipeline(folder: Path) -> Iterator[str]:
 
 
 def _judged(opened: Any, url: str, folder: Path, extra: str) -> Any:
-    from driftpin.settings.policy import Policy  # noqa: PLC0415
-    from driftpin.workflow.assess import assess_replay  # noqa: PLC0415 - start-up time
+    from driftpin.settings.policy import Policy  # noqa: PLC0415 - start-up time
+    from driftpin.workflow.assess import assess_replay  # noqa: PLC0415
     from driftpin.workflow.plans import replay_plan  # noqa: PLC0415
 
     return assess_replay(opened, _replayed(opened, url, folder, replay_plan, extra), Policy())

@@ -128,11 +128,16 @@ class _Demo:
     def _order(self, model: Path, attention: str) -> tuple[Session, Order]:
         path = self.root / "driftpin.toml"
         path.write_text(CONFIG.format(path=model.as_posix(), attention=attention), encoding="utf-8")
-        session = Session(config_path=path)
+        session = self._session()
         return session, session.order(session.config(), TARGET)
 
     def _url(self) -> str:
-        return Session(config_path=self.root / "driftpin.toml").config().store_url()
+        return self._session().config().store_url()
+
+    def _session(self) -> Session:
+        """The store as a flag: DRIFTPIN_STORE__URL must not lead the demonstration to a real one."""
+        flags = {"store.url": f"sqlite:///{self.root / 'demo.db'}"}
+        return Session(config_path=self.root / "driftpin.toml", flags=flags)
 
     def _bless(self, store: Store, order: Order) -> None:
         plan = bless_plan(order.operations)

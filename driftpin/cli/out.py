@@ -42,6 +42,7 @@ def emit(form: Format, body: Mapping[str, Any], text: Callable[[Console], None])
     """Write one document, or let `text` draw on a console."""
     if form is Format.JSON:
         sys.stdout.write(json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False) + "\n")
+        sys.stdout.flush()  # a closed pipe shows here, not while the interpreter ends
     else:
         text(console())
 

@@ -29,6 +29,8 @@ class EmptyComparisonError(DriftpinError):
 
 def needed(baseline: Side, candidate: Side) -> tuple[list[Entry], list[Entry]]:
     """Entries of each side whose blobs `compare` will ask for: those not equal by content."""
+    if baseline.traces is candidate.traces:
+        return [], []
     pairs = [(old, new) for old, new in _pairs(baseline, candidate) if old and new and old.blobs != new.blobs]
     return [old for old, _ in pairs if old.head], [new for _, new in pairs if new.head]
 
@@ -50,7 +52,7 @@ def compare(baseline: Side, candidate: Side) -> Comparison:
             continue
         elif old is None or old.unmeasured:
             unmeasured.append(Unmeasured(key=entry.key, reason=_why_no_baseline(old)))
-        elif old.blobs == entry.blobs and old.input_digest == entry.input_digest:
+        elif old is entry or (old.blobs == entry.blobs and old.input_digest == entry.input_digest):
             identical.append(entry.key)
             if entry.ills:
                 ills[entry.key] = entry.ills
@@ -71,14 +73,19 @@ def compare(baseline: Side, candidate: Side) -> Comparison:
 
 def repeats_differ(side: Side) -> tuple[TraceKey, ...]:
     """Executions whose head is not the one of their own repeat 0."""
-    first = {replace(e.key, repeat=0): e.head for e in side.traces.entries if e.key.repeat == 0}
     later = [e for e in side.traces.entries if e.key.repeat and e.head and e.key.shape is not Shape.PERTURBED]
-    return tuple(e.key for e in later if first.get(replace(e.key, repeat=0), e.head) != e.head)
+    first = {e.key: e.head for e in side.traces.entries if e.key.repeat == 0} if later else {}
+    return tuple(e.key for e in later if first.get(_first_repeat(e.key), e.head) != e.head)
+
+
+def _first_repeat(key: TraceKey) -> TraceKey:
+    return replace(key, repeat=0) if key.repeat else key
 
 
 def _pairs(baseline: Side, candidate: Side) -> Iterator[tuple[Entry | None, Entry | None]]:
     """Candidate entries with their baseline ones, in suite order, and the canaries that the candidate lost."""
     old = baseline.traces.by_key()
+    first = {e.key.canary: e for e in reversed(baseline.traces.entries)}
     by_canary: dict[str, list[Entry]] = {}
     for entry in candidate.traces.entries:
         if entry.key.shape is Shape.PERTURBED:
@@ -86,9 +93,9 @@ def _pairs(baseline: Side, candidate: Side) -> Iterator[tuple[Entry | None, Entr
         by_canary.setdefault(entry.key.canary, []).append(entry)
     for canary in candidate.suite.ids:
         for entry in by_canary.get(canary, ()):
-            yield old.get(replace(entry.key, repeat=0)), entry
+            yield old.get(_first_repeat(entry.key)), entry
         if canary not in by_canary:
-            yield next((e for e in baseline.traces.entries if e.key.canary == canary), _stand_in(canary)), None
+            yield first.get(canary) or _stand_in(canary), None
 
 
 def _stand_in(canary: str) -> Entry:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
@@ -86,13 +87,18 @@ class Suites:
         return self._revision(row)
 
     def _revision(self, row: RowMapping) -> SuiteRevision:
-        return SuiteRevision.from_row(row, suite_from_json(json.loads(self.blobs.get(row["digest"]))))
+        return SuiteRevision.from_row(row, _parsed(self.blobs.get(row["digest"])))
 
 
 def _last(conn: Connection, name: str) -> tuple[int, int]:
     query = select(func.coalesce(func.max(TABLE.c.number), 0), func.coalesce(func.max(TABLE.c.turn), 0))
     number, turn = conn.execute(query.where(TABLE.c.name == name)).one()
     return int(number), int(turn)
+
+
+@lru_cache(maxsize=8)
+def _parsed(body: bytes) -> Suite:
+    return suite_from_json(json.loads(body))
 
 
 def suite_from_json(value: Mapping[str, Any]) -> Suite:

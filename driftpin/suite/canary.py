@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from driftpin.canonical import digest_of
@@ -95,16 +96,16 @@ class Suite:
 
     def canary(self, canary_id: str) -> Canary:
         """The canary with that id; raises KeyError."""
-        return next(c for c in self.canaries if c.id == canary_id) if canary_id in self.ids else _missing(canary_id)
+        return self._by_id[canary_id]
 
-    @property
+    @cached_property
+    def _by_id(self) -> dict[str, Canary]:
+        return {canary.id: canary for canary in self.canaries}
+
+    @cached_property
     def ids(self) -> tuple[str, ...]:
         """Ids in suite order."""
         return tuple(c.id for c in self.canaries)
-
-
-def _missing(canary_id: str) -> Canary:
-    raise KeyError(canary_id)
 
 
 def input_digest(prompt_ids: Sequence[int], settings: CanarySettings) -> str:

@@ -23,6 +23,8 @@ class SuiteChanges:
 
 def suite_changes(old: Suite, new: Suite) -> SuiteChanges:
     """What a reader of `new` must know who knew `old`; order and comments do not count."""
+    if old is new:
+        return SuiteChanges()
     before = {canary.id: canary for canary in old.canaries}
     both = [(before[canary.id], canary) for canary in new.canaries if canary.id in before]
     kept = set(new.ids)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,12 +43,20 @@ def encode(columns: Columns) -> bytes:
 
 def decode(data: bytes, kind: str) -> Columns:
     """The inverse of `encode`; raises `CorruptBlobError` for anything else, without evaluating any of it."""
-    try:
+    with reading(kind):
         return _decode(data, kind)
-    except (ValueError, KeyError, TypeError, struct.error, RecursionError) as error:
+
+
+@contextmanager
+def reading(kind: str) -> Iterator[None]:
+    """Whatever damaged bytes lead to is one error, so that a reader of blobs has one to expect."""
+    try:
+        yield
+    except UNREADABLE as error:
         raise CorruptBlobError(f"A {kind} blob cannot be read: {error}.", remedy=RESTORE) from error
 
 
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
 RESTORE = "Restore the store from a backup; what is damaged cannot be recomputed."
 
 
@@ -75,7 +84,7 @@ def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _planes(array: NDArray[Any]) -> bytes:
-    return array.view(np.uint8).reshape(-1, array.itemsize).T.tobytes() if array.size else b""
+    return array.reshape(-1).view(np.uint8).reshape(-1, array.itemsize).T.tobytes() if array.size else b""
 
 
 def _read(data: bytes, offset: int, column: Mapping[str, Any]) -> tuple[NDArray[Any], int]:

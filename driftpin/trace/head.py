@@ -88,13 +88,14 @@ class Head:
         """Read a blob; raises `CorruptBlobError`."""
         read = columns.decode(data, KIND)
         meta = read.meta
-        return cls(
-            declared=Declaration.from_json(meta["declared"]),
-            stop=StopReason(meta["stop"]),
-            dtype=meta["dtype"],
-            vocab=meta["vocab"],
-            **{name: read.arrays[name] for name in ARRAYS},
-        )
+        with columns.reading(KIND):
+            return cls(
+                declared=Declaration.from_json(meta["declared"]),
+                stop=StopReason(meta["stop"]),
+                dtype=meta["dtype"],
+                vocab=meta["vocab"],
+                **{name: read.arrays[name] for name in ARRAYS},
+            )
 
 
 ARRAYS = tuple(f.name for f in fields(Head) if f.name not in ("declared", "stop", "dtype", "vocab"))

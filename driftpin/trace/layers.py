@@ -65,10 +65,11 @@ class Layers:
     def from_bytes(cls, data: bytes) -> Layers:
         """Read a blob; raises `CorruptBlobError`."""
         read = columns.decode(data, KIND)
-        meta: dict[str, Any] = dict(read.meta)
-        meta |= {"blocks": tuple(meta["blocks"]), "expert_blocks": tuple(meta["expert_blocks"])}
-        arrays: dict[str, Any] = {name: read.arrays[name] for name in ARRAYS}
-        return cls(**meta, **arrays)
+        with columns.reading(KIND):
+            meta: dict[str, Any] = dict(read.meta)
+            meta |= {"blocks": tuple(meta["blocks"]), "expert_blocks": tuple(meta["expert_blocks"])}
+            arrays: dict[str, Any] = {name: read.arrays[name] for name in ARRAYS}
+            return cls(**meta, **arrays)
 
 
 def quantise(values: NDArray[np.floating]) -> NDArray[np.uint16]:

@@ -11,8 +11,7 @@ import json
 from dataclasses import dataclass
 
 from driftpin.canonical import canonical_json, sha256_hex
-from driftpin.errors import CorruptBlobError
-from driftpin.trace.columns import RESTORE
+from driftpin.trace.columns import reading
 
 KIND = "text"
 
@@ -46,13 +45,13 @@ class TraceText:
     @classmethod
     def from_bytes(cls, data: bytes) -> TraceText:
         """Read a blob; raises `CorruptBlobError`."""
-        try:
+        with reading(KIND):
             body = json.loads(data)
+            if body["kind"] != KIND:
+                raise ValueError(f"it holds {body['kind']!r}")
             rendered = body["rendered"]
             text = None if rendered is None else _strip(rendered).decode("utf-8", "surrogatepass")
             return cls(rendered=text, pieces=tuple(_strip(piece) for piece in body["pieces"]))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CorruptBlobError(f"A text blob cannot be read: {error}.", remedy=RESTORE) from error
 
 
 def _armour(data: bytes) -> str | dict[str, str]:
@@ -64,4 +63,9 @@ def _armour(data: bytes) -> str | dict[str, str]:
 
 
 def _strip(value: str | dict[str, str]) -> bytes:
-    return value.encode("utf-8") if isinstance(value, str) else base64.b64decode(value["base64"], validate=True)
+    if isinstance(value, str):
+        return value.encode("utf-8")
+    data = base64.b64decode(value["base64"], validate=True)
+    if base64.b64encode(data).decode("ascii") != value["base64"]:  # the last digit may hold bits that nobody reads
+        raise ValueError("its base64 is not canonical")
+    return data

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftpin.canonical import canonical_json, sha256_hex
-from driftpin.errors import CorruptBlobError
-from driftpin.trace.columns import RESTORE
+from driftpin.trace.columns import reading
 from driftpin.trace.head import Head
 from driftpin.trace.health import Ill, ills
 from driftpin.trace.layers import Layers
@@ -110,10 +109,11 @@ class TraceSet:
     @classmethod
     def from_bytes(cls, data: bytes) -> TraceSet:
         """Read a manifest; raises `CorruptBlobError`."""
-        try:
-            return cls.of(Entry.from_json(value) for value in json.loads(data)["entries"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptBlobError(f"A trace set cannot be read: {error}.", remedy=RESTORE) from error
+        with reading(KIND):
+            body = json.loads(data)
+            if body["kind"] != KIND:
+                raise ValueError(f"it holds {body['kind']!r}")
+            return cls.of(Entry.from_json(value) for value in body["entries"])
 
     def by_key(self) -> dict[TraceKey, Entry]:
         """Entries by key."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from driftpin.comparison.compare import compare, needed
 from driftpin.comparison.facts import Comparison
@@ -16,7 +17,7 @@ from driftpin.suite.revision import suite_changes
 from driftpin.trace.head import Head
 from driftpin.trace.layers import Layers
 from driftpin.trace.text import TraceText
-from driftpin.trace.traceset import Entry
+from driftpin.trace.traceset import Entry, TraceSet
 from driftpin.verdict.floors import Floors
 from driftpin.verdict.judge import Circumstances, judge, unblessed
 from driftpin.verdict.verdict import Verdict
@@ -90,7 +91,15 @@ def summary(found: Assessment) -> dict[str, object]:
 
 
 def _side(store: Store, reference: Reference) -> Side:
-    return Side(suite=store.suites.get(reference.suite_digest).suite, traces=store.traces.set(reference.trace_set))
+    return Side(
+        suite=store.suites.get(reference.suite_digest).suite, traces=_parsed(store.blobs.get(reference.trace_set))
+    )
+
+
+@lru_cache(maxsize=8)
+def _parsed(manifest: bytes) -> TraceSet:
+    """Manifests are held against each other again and again; equal ones become one object, which compares at once."""
+    return TraceSet.from_bytes(manifest)
 
 
 def _filled(store: Store, side: Side, entries: list[Entry]) -> Side:

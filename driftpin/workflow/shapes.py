@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from driftpin.canonical import json_float
-from driftpin.comparison.facts import Divergence, TraceComparison
-from driftpin.environment.difference import FactDifference
-from driftpin.environment.environment import Environment, Section
+from driftpin.environment.environment import Section
 from driftpin.environment.fact import fact_to_json
-from driftpin.store.baselines import Baseline
-from driftpin.store.replay import Replay
 from driftpin.verdict.kind import VerdictKind, exit_code
-from driftpin.verdict.outcome import CanaryVerdict
-from driftpin.workflow.assess import Assessment
-from driftpin.workflow.references import Reference
+
+if TYPE_CHECKING:  # lists of replays start without what compares them
+    from driftpin.comparison.facts import Divergence, TraceComparison
+    from driftpin.environment.difference import FactDifference
+    from driftpin.environment.environment import Environment
+    from driftpin.store.baselines import Baseline
+    from driftpin.store.replay import Replay
+    from driftpin.verdict.outcome import CanaryVerdict
+    from driftpin.workflow.assess import Assessment
+    from driftpin.workflow.references import Reference
 
 COMPARE, REPLAY, REPLAYS = "driftpin.compare/1", "driftpin.replay/1", "driftpin.replays/1"
 ENVIRONMENT, DIFFERENCE = "driftpin.environment/1", "driftpin.environment_difference/1"

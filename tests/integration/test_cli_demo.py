@@ -1,0 +1,25 @@
+"""The demonstration works in its own folder, wherever variables point. What it measures: tests/acceptance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from driftpin.cli.demonstration import STEPS, TARGET, _Demo
+from driftpin.verdict.kind import VerdictKind
+
+
+def test_its_store_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFTPIN_STORE__URL", f"sqlite:///{tmp_path}/mine.db")
+    (tmp_path / "demo").mkdir()
+    session, order = _Demo(tmp_path / "demo")._order(tmp_path, "sdpa")
+    assert session.config().store_url() == f"sqlite:///{tmp_path}/demo/demo.db"
+    assert order.target == TARGET
+
+
+def test_it_shows_a_match_first_and_then_only_drift() -> None:
+    kinds = [step.expected for step in STEPS]
+    assert kinds[0] is VerdictKind.MATCH
+    assert set(kinds[1:]) == {VerdictKind.DRIFT}
+    assert [step.place for step in STEPS if step.place] == ["model.layers.14"]
