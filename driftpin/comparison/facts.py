@@ -35,11 +35,11 @@ class Divergence:
     candidate_margin: float | None
     movement: float | None
     missing: str | None
-    both_top: bool  # each side emitted an arg-max of its own raw logits
-    ulp: float | None  # one unit in the last place of the larger of the four logits, in the candidate's dtype
     before: str  # up to 60 characters of shared output before it
     baseline_text: str  # the baseline's continuation from it on, up to 60 characters
     candidate_text: str
+    both_top: bool = False  # each side emitted an arg-max of its own raw logits
+    ulp: float | None = None  # one unit in the last place of the larger of the four logits, in the candidate's dtype
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from driftpin.verdict.verdict import FirstDivergence, Verdict
 
 DRIFTED = frozenset({Outcome.FLIP, Outcome.SHIFTED, Outcome.CHECK_CHANGED})
 SUSPECT_DEVICE = "The microprobes computed something else although model and stack did not change: suspect the device."
+NO_YARDSTICK = "The baseline has no rounding yardstick: a flip cannot be told from a tie."
 UNDETERMINED_STACK = "Whether the stack is the same is undetermined; it was judged as the same, the stricter way."
 MOVED = frozenset({Outcome.NUMERIC, Outcome.TIE_FLIP})
 
@@ -169,11 +170,11 @@ def _remarks(circumstances: Circumstances) -> tuple[str, ...]:
 
 def _unseen(comparison: Comparison, circumstances: Circumstances) -> tuple[str, ...]:
     sentences = list(circumstances.unknowns)
-    if circumstances.floors is None:
-        sentences.append("The baseline has no rounding yardstick: a flip cannot be told from a tie.")
     missing = {m.key.canary for m in comparison.unmeasured} | {t.key.canary for t in comparison.changed if t.mismatched}
     if missing:
         sentences.append(f"Not measured: {', '.join(sorted(missing))}.")
     if any(t.depth_absent for t in comparison.changed):
         sentences.append("Some executions have no layer recording: their place is not seen.")
+    if circumstances.floors is None and any(not t.identical for t in comparison.changed):
+        sentences.append(NO_YARDSTICK)
     return tuple(sentences)
