@@ -74,6 +74,9 @@ class Execution:
                 for repeat in range(plan.repeats):
                     for canary in self._canaries():
                         yield TraceKey(canary=canary.id, probe=probe, shape=shape, repeat=repeat)
+        for seed in range(plan.yardstick):
+            for canary in self._canaries():
+                yield TraceKey(canary=canary.id, probe=Probe.SCORE, shape=Shape.PERTURBED, repeat=seed)
 
     def _keep_environment(self, environment: Environment) -> None:
         device_class = environment.stack.get("device.class")

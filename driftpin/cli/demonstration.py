@@ -61,7 +61,7 @@ class Step:
     """One change, what should be said about it, and why that is right."""
 
     title: str
-    expected: VerdictKind
+    expected: frozenset[VerdictKind]
     because: str
     attention: str = "sdpa"
     plant: tuple[str, ...] = ()  # arguments of runner.planting
@@ -72,26 +72,27 @@ class Step:
 STEPS = (
     Step(
         title="nothing changed",
-        expected=VerdictKind.MATCH,
+        expected=frozenset({VerdictKind.MATCH}),
         because="one more run in the same environment repeats every bit",
     ),
     Step(
         title="another attention implementation (eager instead of sdpa), bfloat16",
-        expected=VerdictKind.DRIFT,
-        because="bfloat16 rounds differently in every block, and near-tied tokens flip",
+        # Which near-ties flip depends on the processor; a flip beyond the yardstick would be an honest drift.
+        expected=frozenset({VerdictKind.NUMERIC, VerdictKind.DRIFT}),
+        because="bfloat16 rounds differently in every block: tokens part only where they were nearly tied",
         attention="eager",
         fact="attention",
     ),
     Step(
         title=f"a repetition penalty of {PENALTY} left in generation_config.json",
-        expected=VerdictKind.DRIFT,
+        expected=frozenset({VerdictKind.DRIFT}),
         because="the file acts under sampling = as_shipped; the weights are the same",
         plant=("penalty", "--value", str(PENALTY)),
         fact="generation",
     ),
     Step(
         title=f"a damaged tensor: {DAMAGED}",
-        expected=VerdictKind.DRIFT,
+        expected=frozenset({VerdictKind.DRIFT}),
         because="a quarter of its rows is zero",
         plant=("damage", "--tensor", DAMAGED),
         place="model.layers.14",
@@ -155,7 +156,7 @@ class _Demo:
         found = assess_replay(store, done, Policy.from_json(order.operations["policy"]))
         body = shapes.replay_result(found, done, strict=False, text=True)
         screens.assessment(self.console, found, body, done)
-        if step.expected is VerdictKind.MATCH:
+        if VerdictKind.MATCH in step.expected:
             self.console.print(f"[dim]rows added to the store: {_rows(store) - before}[/]")
         wrong = _wrong(step, found, body)
         for sentence in wrong:
@@ -182,8 +183,8 @@ class _Demo:
 def _wrong(step: Step, found: Assessment, body: Mapping[str, Any]) -> list[str]:
     """Everything in which a verdict is not the expected one, or not for the expected reason."""
     wrong = []
-    if found.verdict.kind is not step.expected:
-        wrong.append(f"expected {step.expected}, got {found.verdict.kind}")
+    if found.verdict.kind not in step.expected:
+        wrong.append(f"expected {' or '.join(sorted(step.expected))}, got {found.verdict.kind}")
     block = found.verdict.place.block if found.verdict.place else None
     if step.place and block != step.place:
         wrong.append(f"expected the difference to enter in {step.place}, got {block}")

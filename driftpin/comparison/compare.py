@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from driftpin.comparison import tokens
 from driftpin.comparison.depth import depth
+from driftpin.comparison.deviation import deviation
 from driftpin.comparison.facts import CheckChange, Comparison, Depth, TraceComparison, Unmeasured
 from driftpin.comparison.side import Side
 from driftpin.errors import DriftpinError
@@ -15,7 +16,7 @@ from driftpin.suite.checks import run_checks
 from driftpin.suite.revision import suite_changes
 from driftpin.trace.head import Head
 from driftpin.trace.health import Ill, first_nonfinite_block
-from driftpin.trace.probe import Probe, TraceKey
+from driftpin.trace.probe import Probe, Shape, TraceKey
 from driftpin.trace.text import TraceText
 from driftpin.trace.traceset import Entry
 
@@ -72,7 +73,7 @@ def compare(baseline: Side, candidate: Side) -> Comparison:
 
 def repeats_differ(side: Side) -> tuple[TraceKey, ...]:
     """Executions whose head is not the one of their own repeat 0."""
-    later = [e for e in side.traces.entries if e.key.repeat and e.head]
+    later = [e for e in side.traces.entries if e.key.repeat and e.head and e.key.shape is not Shape.PERTURBED]
     first = {e.key: e.head for e in side.traces.entries if e.key.repeat == 0} if later else {}
     return tuple(e.key for e in later if first.get(_first_repeat(e.key), e.head) != e.head)
 
@@ -87,6 +88,8 @@ def _pairs(baseline: Side, candidate: Side) -> Iterator[tuple[Entry | None, Entr
     first = {e.key.canary: e for e in reversed(baseline.traces.entries)}
     by_canary: dict[str, list[Entry]] = {}
     for entry in candidate.traces.entries:
+        if entry.key.shape is Shape.PERTURBED:
+            continue  # the yardstick measures a baseline, it is not compared
         by_canary.setdefault(entry.key.canary, []).append(entry)
     for canary in candidate.suite.ids:
         for entry in by_canary.get(canary, ()):
@@ -142,12 +145,14 @@ def _compare_entries(baseline: Side, candidate: Side, old: Entry, new: Entry) ->
     if prompt or mismatched:
         return common
     place, absent = _depth(baseline, candidate, old, new)
+    before, after = baseline.layers_of(old), candidate.layers_of(new)
     return replace(
         common,
         divergence=tokens.divergence(a, b, text_a, text_b),
         movement=tokens.movement(a, b),
         depth=None if common.identical and place and place.block is None else place,
         depth_absent=absent,
+        deviation=deviation(before, after) if before and after else (),
         checks=_checks(candidate.suite.canary(new.key.canary), new.key, text_a, text_b),
     )
 

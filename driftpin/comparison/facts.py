@@ -38,6 +38,8 @@ class Divergence:
     before: str  # up to 60 characters of shared output before it
     baseline_text: str  # the baseline's continuation from it on, up to 60 characters
     candidate_text: str
+    both_top: bool = False  # each side emitted an arg-max of its own raw logits
+    ulp: float | None = None  # one unit in the last place of the larger of the four logits, in the candidate's dtype
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +91,7 @@ class TraceComparison:
     movement: Movement | None = None
     depth: Depth | None = None
     depth_absent: str | None = None  # why no depth can be given
+    deviation: tuple[tuple[str, float], ...] = ()  # score: by block, relative deviation of the sketched states
     checks: tuple[CheckChange, ...] = ()
     baseline_ills: tuple[Ill, ...] = ()
     candidate_ills: tuple[Ill, ...] = ()

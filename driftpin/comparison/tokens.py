@@ -11,6 +11,7 @@ from driftpin.trace.probe import Probe
 from driftpin.trace.text import TraceText
 
 SHOWN_IDS = 8
+MANTISSA_BITS = {"bfloat16": 7, "float16": 10, "float32": 23}
 SHOWN_CHARACTERS = 60
 
 
@@ -73,10 +74,34 @@ def divergence(a: Head, b: Head, text_a: TraceText, text_b: TraceText) -> Diverg
         candidate_margin=_float_at(b.margin, at),
         movement=moved,
         missing=missing,
+        both_top=_is_top(a, at, id_a) and _is_top(b, at, id_b),
+        ulp=_ulp(a, b, at),
         before=_text(text_a.pieces[:at])[-SHOWN_CHARACTERS:],
         baseline_text=_text(text_a.pieces[at:])[:SHOWN_CHARACTERS],
         candidate_text=_text(text_b.pieces[at:])[:SHOWN_CHARACTERS],
     )
+
+
+def _is_top(head: Head, at: int, emitted: int | None) -> bool:
+    """True when the emitted id is among the arg-maxes of the raw logits."""
+    if emitted is None or at >= len(head.topk_ids):
+        return False
+    tops = head.topk_ids[at][head.topk_logits[at] == head.topk_logits[at][0]]
+    return bool((tops == emitted).any())
+
+
+def _ulp(a: Head, b: Head, at: int) -> float | None:
+    if at >= min(len(a.topk_logits), len(b.topk_logits)):
+        return None
+    largest = max(abs(float(a.topk_logits[at][0])), abs(float(b.topk_logits[at][0])))
+    return None if not np.isfinite(largest) else unit_in_last_place(largest, b.dtype)
+
+
+def unit_in_last_place(value: float, dtype: str) -> float:
+    """The distance from |value| to the next number of that dtype above: 2^(exponent − mantissa bits)."""
+    if value == 0:
+        return 0.0
+    return float(2.0 ** (np.floor(np.log2(value)) - MANTISSA_BITS.get(dtype, MANTISSA_BITS["float32"])))
 
 
 def movement(a: Head, b: Head) -> Movement | None:
@@ -92,7 +117,7 @@ def movement(a: Head, b: Head) -> Movement | None:
         return None
     moved = np.flatnonzero(a.digest[:seen] != b.digest[:seen])
     delta = np.abs(a.logprob[:shared].astype(np.float64) - b.logprob[:shared].astype(np.float64))
-    pairs = _top_pair_movements(a, b, seen)
+    pairs = top_pair_movements(a, b, seen)
     return Movement(
         positions=seen,
         moved=len(moved),
@@ -103,7 +128,7 @@ def movement(a: Head, b: Head) -> Movement | None:
     )
 
 
-def _top_pair_movements(a: Head, b: Head, count: int) -> NDArray[np.float64]:
+def top_pair_movements(a: Head, b: Head, count: int) -> NDArray[np.float64]:
     """|movement| of the baseline's top-1/top-2 difference at each of the first `count` positions that b kept."""
     if a.topk_ids.shape[1] < 2 or not count:
         return np.zeros(0)

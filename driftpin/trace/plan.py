@@ -27,6 +27,7 @@ class Plan:
     observer_check: bool = False  # prove that recording does not change the logits
     verify_weights: bool = False  # read weight files in full instead of trusting the cached hash
     only: tuple[str, ...] = ()  # canary ids; empty means all
+    yardstick: int = 0  # seeds of the rounding yardstick, scored behind everything else
 
     def to_json(self) -> dict[str, Any]:
         """As stored with a replay."""
@@ -39,6 +40,7 @@ class Plan:
             "observer_check": self.observer_check,
             "verify_weights": self.verify_weights,
             "only": list(self.only),
+            "yardstick": self.yardstick,
         }
 
     @classmethod

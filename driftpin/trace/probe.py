@@ -42,6 +42,7 @@ class Shape(StrEnum):
     ALONE = "alone"  # batch of one, no padding
     FILLED = "filled"  # first row of a fixed filler batch, no padding for it
     PADDED = "padded"  # left-padded beside longer filler rows
+    PERTURBED = "perturbed"  # alone, embeddings times (1 + u), |u| <= 1 ulp, u under the repeat's number
 
 
 @dataclass(frozen=True, kw_only=True, order=True)

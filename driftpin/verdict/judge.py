@@ -8,6 +8,7 @@ from driftpin.comparison.facts import Comparison
 from driftpin.environment.environment import Equality
 from driftpin.settings.policy import Policy, Severity
 from driftpin.trace.probe import Probe
+from driftpin.verdict.floors import Floors
 from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import CanaryVerdict, Outcome, canary_verdicts
 from driftpin.verdict.place import localise
@@ -15,6 +16,7 @@ from driftpin.verdict.verdict import FirstDivergence, Verdict
 
 DRIFTED = frozenset({Outcome.FLIP, Outcome.SHIFTED, Outcome.CHECK_CHANGED})
 SUSPECT_DEVICE = "The microprobes computed something else although model and stack did not change: suspect the device."
+NO_YARDSTICK = "The baseline has no rounding yardstick: a flip cannot be told from a tie."
 UNDETERMINED_STACK = "Whether the stack is the same is undetermined; it was judged as the same, the stricter way."
 MOVED = frozenset({Outcome.NUMERIC, Outcome.TIE_FLIP})
 
@@ -27,13 +29,15 @@ class Circumstances:
     stack: Equality
     behaviour: Equality
     suite_changed: frozenset[str] = frozenset()  # canaries that the suite's own revision redefined
+    model_fact: str | None = None  # the likeliest of the model's differing facts
+    floors: Floors | None = None  # of the baseline; None where it was blessed without
     reproduced: bool | None = None  # a confirming run showed the same change; None: not asked yet
     unknowns: tuple[str, ...] = ()  # sentences about facts that could not be read
 
 
 def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) -> Verdict:
     """The first row of the verdict table that holds, with its evidence."""
-    canaries = canary_verdicts(comparison)
+    canaries = canary_verdicts(comparison, circumstances.floors)
     kind = _kind(comparison, circumstances, canaries)
     return Verdict(
         kind=kind,
@@ -41,7 +45,7 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
         headline=_headline(kind, comparison, circumstances, canaries),
         canaries=canaries,
         first=_first(comparison),
-        place=localise(comparison, circumstances.stack),
+        place=localise(comparison, circumstances.stack, circumstances.floors),
         remarks=_remarks(circumstances),
         unseen=_unseen(comparison, circumstances),
     )
@@ -136,7 +140,10 @@ def _matching(canaries: tuple[CanaryVerdict, ...]) -> str:
 
 
 def _drift(circumstances: Circumstances) -> str:
-    return "the model itself changed; " if circumstances.model is Equality.DIFFERENT else ""
+    """A changed model digest, told by the fact that most likely did it."""
+    if circumstances.model is not Equality.DIFFERENT:
+        return ""
+    return f"the model's {circumstances.model_fact} changed; " if circumstances.model_fact else "the model changed; "
 
 
 def _unstable(comparison: Comparison) -> str:
@@ -168,4 +175,6 @@ def _unseen(comparison: Comparison, circumstances: Circumstances) -> tuple[str, 
         sentences.append(f"Not measured: {', '.join(sorted(missing))}.")
     if any(t.depth_absent for t in comparison.changed):
         sentences.append("Some executions have no layer recording: their place is not seen.")
+    if circumstances.floors is None and any(not t.identical for t in comparison.changed):
+        sentences.append(NO_YARDSTICK)
     return tuple(sentences)

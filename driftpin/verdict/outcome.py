@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from driftpin.comparison.facts import Comparison, TraceComparison, Unmeasured
+from driftpin.comparison.facts import Comparison, Divergence, TraceComparison, Unmeasured
 from driftpin.trace.health import Ill
-from driftpin.trace.probe import TraceKey
+from driftpin.trace.probe import Probe, TraceKey
+from driftpin.verdict.floors import Floors
 
 
 class Outcome(StrEnum):
@@ -58,10 +59,10 @@ class CanaryVerdict:
         return frozenset(finding.outcome for finding in self.findings)
 
 
-def canary_verdicts(comparison: Comparison) -> tuple[CanaryVerdict, ...]:
+def canary_verdicts(comparison: Comparison, floors: Floors | None = None) -> tuple[CanaryVerdict, ...]:
     """One verdict per canary of either suite, in suite order."""
     found: dict[str, list[Finding]] = {canary: [] for canary in comparison.order}
-    for canary, finding in _findings(comparison):
+    for canary, finding in _findings(comparison, floors):
         found[canary].append(finding)
     return tuple(
         CanaryVerdict(canary=canary, findings=tuple(sorted(findings, key=lambda f: RANK[f.outcome])))
@@ -70,7 +71,7 @@ def canary_verdicts(comparison: Comparison) -> tuple[CanaryVerdict, ...]:
     )
 
 
-def _findings(comparison: Comparison) -> Iterable[tuple[str, Finding]]:
+def _findings(comparison: Comparison, floors: Floors | None) -> Iterable[tuple[str, Finding]]:
     for canary in comparison.new:
         yield canary, Finding(outcome=Outcome.NEW, why="not in the baseline's suite; bless it to watch it")
     for canary in comparison.removed:
@@ -80,7 +81,7 @@ def _findings(comparison: Comparison) -> Iterable[tuple[str, Finding]]:
     for key in comparison.identical:
         yield from ((key.canary, finding) for finding in _of_identical(key, comparison.identical_ills.get(key, ())))
     for trace in comparison.changed:
-        yield from ((trace.key.canary, finding) for finding in trace_findings(trace))
+        yield from ((trace.key.canary, finding) for finding in trace_findings(trace, floors))
 
 
 def _unmeasured(missing: Unmeasured) -> Finding:
@@ -95,7 +96,7 @@ def _of_identical(key: TraceKey, ills: tuple[Ill, ...]) -> Iterable[Finding]:
     yield Finding(outcome=Outcome.IDENTICAL, why="equal in every bit that decides", key=key)
 
 
-def trace_findings(trace: TraceComparison) -> Iterable[Finding]:
+def trace_findings(trace: TraceComparison, floors: Floors | None = None) -> Iterable[Finding]:
     """The outcomes of one execution whose blobs differ."""
     if trace.mismatched:
         yield Finding(outcome=Outcome.UNMEASURED, why="not comparable: " + "; ".join(trace.mismatched), key=trace.key)
@@ -109,7 +110,7 @@ def trace_findings(trace: TraceComparison) -> Iterable[Finding]:
     if broken := _broken(trace):
         yield Finding(outcome=Outcome.BROKEN, why=broken, key=trace.key)
     yield from _checks(trace)
-    yield from _numbers(trace)
+    yield from _numbers(trace, floors)
 
 
 def _broken(trace: TraceComparison) -> str | None:
@@ -131,19 +132,50 @@ def _answer(passed: bool | None) -> str:
     return {True: "passed", False: "failed", None: "not evaluable"}[passed]
 
 
-def _numbers(trace: TraceComparison) -> Iterable[Finding]:
-    if trace.divergence is not None:
-        yield Finding(outcome=Outcome.FLIP, why=_flip_sentence(trace), key=trace.key)
+def _numbers(trace: TraceComparison, floors: Floors | None) -> Iterable[Finding]:
+    at = trace.divergence
+    if at is not None:
+        tie = floors is not None and is_tie(at, floors)
+        yield Finding(
+            outcome=Outcome.TIE_FLIP if tie else Outcome.FLIP, why=_flip_sentence(trace, floors), key=trace.key
+        )
     elif trace.identical:
         yield Finding(outcome=Outcome.IDENTICAL, why="equal in every bit that decides", key=trace.key)
+    elif floors is not None and is_shifted(trace, floors):
+        yield Finding(outcome=Outcome.SHIFTED, why=_shift_sentence(trace, floors), key=trace.key)
     else:
         yield Finding(outcome=Outcome.NUMERIC, why=_numeric_sentence(trace), key=trace.key)
 
 
-def _flip_sentence(trace: TraceComparison) -> str:
+def is_tie(at: Divergence, floors: Floors) -> bool:
+    """Both tokens were arg-maxes of their own raw logits, and D is within F, never below one ulp of the logit."""
+    return at.both_top and at.movement is not None and at.movement <= tie_limit(at, floors)
+
+
+def tie_limit(at: Divergence, floors: Floors) -> float:
+    """F: the yardstick's 99.9 % quantile of pair movement, at least one unit in the last place at that magnitude."""
+    return max(floors.pair, at.ulp or 0.0)
+
+
+def is_shifted(trace: TraceComparison, floors: Floors) -> bool:
+    """Mean |Δ log-prob| of a score above twice the yardstick; a decode's context is its own choice and is not asked."""
+    moved = trace.movement
+    scored = trace.key.probe is Probe.SCORE and moved is not None
+    return scored and moved is not None and moved.mean_abs_logprob > floors.shift_limit(trace.key.canary)
+
+
+def _shift_sentence(trace: TraceComparison, floors: Floors) -> str:
+    size = trace.movement.mean_abs_logprob if trace.movement else 0.0
+    limit = floors.shift_limit(trace.key.canary)
+    return f"tokens agree, but mean |Δ log-prob| is {size:.2g}, above {limit:.2g} (2 x the rounding yardstick)"
+
+
+def _flip_sentence(trace: TraceComparison, floors: Floors | None) -> str:
     at = trace.divergence
     assert at is not None  # noqa: S101 - the caller asked
     moved = f"D = {at.movement:.3g}" if at.movement is not None else f"D unknown ({at.missing})"
+    if floors is not None and at.movement is not None:
+        moved += f" against F = {tie_limit(at, floors):.3g}" + ("" if at.both_top else ", and not both were arg-maxes")
     margin = "" if at.baseline_margin is None else f", the baseline's margin there was {at.baseline_margin:.3g}"
     return f"tokens part at output {at.position}: {at.baseline_text!r} became {at.candidate_text!r}; {moved}{margin}"
 

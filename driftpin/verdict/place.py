@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 from driftpin.comparison.facts import Comparison, Depth, TraceComparison
 from driftpin.environment.environment import Equality
 from driftpin.trace.probe import Probe
+from driftpin.verdict.floors import STANDS_OUT, Floors
 
+TINY = 1e-12  # a yardstick of zero: rounding does not move this block at all
 BEHIND = "behind the last block (final norm or head)"
 CHOICE = "behind the logits: they agree in every bit up to the divergence, so the choice differs, not the model"
 
@@ -29,10 +32,11 @@ class Place:
     asked: int = 0  # executions that could point to one
 
 
-def localise(comparison: Comparison, stack: Equality) -> Place | None:
+def localise(comparison: Comparison, stack: Equality, floors: Floors | None = None) -> Place | None:
     """The block where bits part first; None when nothing parted.
 
-    On a changed stack every block rounds differently, so bits say nothing about the place.
+    On a changed stack every block rounds differently, so bits say nothing about the place: there the first block
+    counts whose hidden states moved more than three times as far as rounding moves them.
     """
     moved = [t for t in comparison.changed if not t.identical and not t.prompt and not t.mismatched]
     if not moved:
@@ -40,7 +44,7 @@ def localise(comparison: Comparison, stack: Equality) -> Place | None:
     if all(_only_chosen_otherwise(trace) for trace in moved):
         return _choice(moved)
     if stack is Equality.DIFFERENT:
-        return _nowhere("not localisable by bits: the stack changed, so every block may round differently")
+        return _by_deviation(moved, floors)
     scored = [t for t in moved if t.key.probe is Probe.SCORE and t.depth] or [t for t in moved if t.depth]
     if not scored:
         return _nowhere("not localisable: " + (moved[0].depth_absent or "no layers were recorded"))
@@ -59,6 +63,35 @@ def _choice(traces: Sequence[TraceComparison]) -> Place:
         canary=traces[0].key.canary,
         agreeing=len(traces),
         asked=len(traces),
+    )
+
+
+def _by_deviation(moved: Sequence[TraceComparison], floors: Floors | None) -> Place:
+    """The first block that stands out above its own yardstick: the median over the scored canaries."""
+    if floors is None or not floors.blocks:
+        return _nowhere("not localisable: the stack changed, and the baseline has no rounding yardstick per block")
+    profiles = [(trace.key.canary, dict(trace.deviation)) for trace in moved if trace.deviation]
+    if not profiles:
+        return _nowhere("not localisable: no score on both sides recorded comparable hidden states")
+    blocks = [block for block in floors.blocks if all(block in profile for _, profile in profiles)]
+    for index, block in enumerate(blocks):
+        ratio = statistics.median(profile[block] for _, profile in profiles) / (floors.blocks[block] or TINY)
+        if ratio > STANDS_OUT:
+            return _stands_out(block, index, len(blocks), ratio, profiles[0][0], len(profiles))
+    return _nowhere("no block stands out above its rounding yardstick: rounding throughout")
+
+
+def _stands_out(block: str, index: int, blocks: int, ratio: float, canary: str, asked: int) -> Place:
+    return Place(
+        found=True,
+        sentence=f"{block} (block {index + 1} of {blocks}) is the first that moved more than rounding does: "
+        f"{ratio:.1f} times its yardstick, the median of {asked} scored canaries",
+        block=block,
+        index=index,
+        blocks=blocks,
+        canary=canary,
+        agreeing=asked,
+        asked=asked,
     )
 
 

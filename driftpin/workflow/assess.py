@@ -8,7 +8,7 @@ from functools import lru_cache
 from driftpin.comparison.compare import compare, needed
 from driftpin.comparison.facts import Comparison
 from driftpin.comparison.side import Side
-from driftpin.environment.difference import FactDifference, difference
+from driftpin.environment.difference import Change, FactDifference, difference
 from driftpin.environment.environment import Environment, Equality, Section, equality
 from driftpin.settings.policy import Policy, Severity
 from driftpin.store import Store
@@ -18,6 +18,7 @@ from driftpin.trace.head import Head
 from driftpin.trace.layers import Layers
 from driftpin.trace.text import TraceText
 from driftpin.trace.traceset import Entry, TraceSet
+from driftpin.verdict.floors import Floors
 from driftpin.verdict.judge import Circumstances, judge, unblessed
 from driftpin.verdict.verdict import Verdict
 from driftpin.workflow.references import Reference, of_baseline, of_replay
@@ -57,14 +58,20 @@ def assess(
     comparison = compare(*sides)
     old, new = environment(store, baseline.replay), environment(store, candidate.replay)
     equalities = {section: equality(old.section(section), new.section(section)) for section in Section}
-    circumstances = _circumstances(equalities, old, new, sides, reproduced)
+    floors = None
+    if baseline.baseline is not None:
+        floors = Floors.from_json(store.baselines.bundle(baseline.baseline).get("floors"))
+    differences = difference(old, new)
+    circumstances = replace(
+        _circumstances(equalities, old, new, sides, reproduced), floors=floors, model_fact=_model_fact(differences)
+    )
     return Assessment(
         verdict=judge(comparison, circumstances, policy),
         candidate=candidate,
         baseline=baseline,
         comparison=comparison,
         equalities=equalities,
-        differences=difference(old, new),
+        differences=differences,
         reproduced=reproduced,
     )
 
@@ -123,6 +130,11 @@ def _circumstances(
         reproduced=reproduced,
         unknowns=_unknowns(old, new),
     )
+
+
+def _model_fact(differences: tuple[FactDifference, ...]) -> str | None:
+    told = (f for f in differences if f.section is Section.MODEL and f.kind is not Change.UNDETERMINED)
+    return next((fact.name for fact in told), None)
 
 
 def _unknowns(old: Environment, new: Environment) -> tuple[str, ...]:

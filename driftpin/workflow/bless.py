@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from driftpin.comparison.compare import repeats_differ
@@ -17,9 +18,11 @@ from driftpin.trace.health import Ill
 from driftpin.trace.plan import Plan
 from driftpin.trace.probe import Arm, Probe, Shape
 from driftpin.trace.traceset import KIND, Entry, TraceSet
+from driftpin.verdict.floors import Floors, Perturbed, floors_of
 from driftpin.workflow.references import of_replay
 
 LEAST_REPEATS = 3
+SEEDS = 4  # of the rounding yardstick
 BUNDLE = "driftpin.baseline/1"
 AGAIN = "Bless a finished one."
 
@@ -34,6 +37,7 @@ def blessing_plan(shapes: Iterable[Shape], repeats: int = LEAST_REPEATS, only: I
         score_on=None,
         observer_check=True,
         verify_weights=True,
+        yardstick=SEEDS,
         only=tuple(only),
     )
 
@@ -52,6 +56,7 @@ def bless(
     merged = _successor(store, replay, traces, device_class) if only_new else traces
     digest = store.blobs.put(merged.to_bytes(), KIND) if only_new else None
     store.blobs.put(ordinary(merged).to_bytes(), KIND)
+    floors = measured_floors(store, merged)
     bundle: dict[str, Any] = {
         "schema": BUNDLE,
         "trace_set": merged.digest,
@@ -59,9 +64,27 @@ def bless(
         "suite": replay.suite_digest,
         "repeats": replay.plan.repeats,
         "shapes": [shape.value for shape in replay.plan.shapes],
-        "floors": None,
+        "floors": None if floors is None else floors.to_json(),
     }
     return store.baselines.put(replay.target, device_class, replay.id, bundle, who, why, trace_set=digest)
+
+
+def measured_floors(store: Store, traces: TraceSet) -> Floors | None:
+    """The rounding yardstick of a blessing's perturbed scores; None where it has none."""
+    by_key = traces.by_key()
+    other = [e for e in traces.entries if e.key.shape is Shape.PERTURBED and e.head]
+    pairs = [(by_key[replace(e.key, shape=Shape.ALONE, repeat=0)], e) for e in other]
+    perturbed = [
+        Perturbed(
+            canary=new.key.canary,
+            head=store.traces.head(old),
+            other=store.traces.head(new),
+            layers=store.traces.layers(old),
+            other_layers=store.traces.layers(new),
+        )
+        for old, new in pairs
+    ]
+    return floors_of(perturbed, len({e.key.repeat for e in other}))
 
 
 def ordinary(traces: TraceSet) -> TraceSet:

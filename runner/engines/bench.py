@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from driftpin.trace.layers import Layers
 from driftpin.trace.probe import Arm, Greedy, Probe, Shape, StopReason
 from runner.engines.batching import Batch, Vocabulary, build
 from runner.engines.caches import cache_arguments
+from runner.engines.perturbation import DECLARED, perturbation
 from runner.recording import assemble
 from runner.recording.recorder import DecodeRecorder, Recording, ScoreRecorder
 
@@ -101,11 +103,16 @@ def decode(bench: Bench, ids: Sequence[int], shape: Shape, arguments: Mapping[st
     return _run(head, recording, first_position=len(ids) - 1)
 
 
-def score(bench: Bench, ids: Sequence[int], shape: Shape, output_ids: Sequence[int], limit: int) -> Run:
-    """One forward over prompt and given outputs but the last; position i predicts `output_ids[i]`."""
+def score(bench: Bench, ids: Sequence[int], shape: Shape, output_ids: Sequence[int], limit: int, seed: int = 0) -> Run:
+    """One forward over prompt and given outputs but the last; position i predicts `output_ids[i]`.
+
+    `Shape.PERTURBED` runs alone with embeddings perturbed under `seed`.
+    """
     given = [*ids, *output_ids[:-1]]
-    batch = bench.batch(given, shape)
-    with torch.inference_mode():
+    perturbed = shape is Shape.PERTURBED
+    batch = bench.batch(given, Shape.ALONE if perturbed else shape)
+    disturbed = perturbation(bench.model, seed) if perturbed else nullcontext()
+    with torch.inference_mode(), disturbed:
         targets = torch.tensor(list(output_ids), dtype=torch.int64, device=batch.ids.device)
         recorder = ScoreRecorder(
             bench.model, length=len(given), batch=batch.rows, output_ids=targets, layers=bench.hook_layers
@@ -142,7 +149,7 @@ def _declared(bench: Bench, probe: Probe, shape: Shape, batch: Batch, recording:
         probe=probe,
         arm=bench.arm,
         shape=shape,
-        batch=batch.declared,
+        batch=f"{batch.declared},{DECLARED}" if shape is Shape.PERTURBED else batch.declared,
         cache=recording.cache + length,
         token_limit=limit,
         k=min(TOP_K, recording.vocab),

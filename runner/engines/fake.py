@@ -32,11 +32,18 @@ from driftpin.trace.probe import Arm, Greedy, Probe, Shape, StopReason, TraceKey
 from driftpin.trace.sketch import POSITIONS_32BIT, SKETCH_K, positions, signs
 from driftpin.trace.text import TraceText
 from driftpin.trace.traceset import Trace
-from runner.engines.fake_model import BLOCKS, END, HIDDEN, VOCAB, FakeModel
+from runner.engines.fake_model import BLOCKS, END, GRID, HIDDEN, VOCAB, FakeModel
 from runner.engines.protocol import Rendered
 from runner.recording.rows import head_arrays
 
 EXIT_CODE = 70  # of the fault `exit`
+
+
+def rounding_noise(shape: tuple[int, ...], seed: int) -> NDArray[np.float32]:
+    """What stands for rounding here: one step of the model's grid on or off each logit, from splitmix64."""
+    index = np.arange(int(np.prod(shape)), dtype=np.uint64) + np.uint64((seed + 1) << 40)
+    signs = 1.0 - 2.0 * (digest.splitmix64(index) >> np.uint64(63)).astype(np.float32)
+    return (signs / np.float32(GRID)).astype(np.float32).reshape(shape)
 
 
 class FakeEngine:
@@ -106,6 +113,8 @@ class FakeEngine:
         self._before(canary)
         ids = [*rendered.ids, *output_ids[:-1]]
         rows = self._noisy(self.model.forward(ids)[1])[len(rendered.ids) - 1 :]
+        if key.shape is Shape.PERTURBED:
+            rows = rows + rounding_noise(rows.shape, key.repeat)
         greedy = np.full(len(output_ids), Greedy.FORCED, np.uint8)
         output = np.asarray(output_ids, dtype=np.int32)
         return self._trace(key, canary, rendered, output, rows, greedy, StopReason.FORCED)

@@ -86,7 +86,7 @@ class TransformersEngine:
         """One teacher-forced forward over the prompt and all given outputs but the last."""
         limit = canary.settings.max_new_tokens
         with self._measuring(Probe.SCORE):
-            made = runs.score(_ready(self._bench), rendered.ids, key.shape, output_ids, limit)
+            made = runs.score(_ready(self._bench), rendered.ids, key.shape, output_ids, limit, seed=key.repeat)
         return self._trace(key, canary, rendered, made)
 
     def observer_check(self, canary: Canary, rendered: Rendered) -> str | None:

@@ -18,8 +18,9 @@ def test_its_store_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert order.target == TARGET
 
 
-def test_it_shows_a_match_first_and_then_only_drift() -> None:
-    kinds = [step.expected for step in STEPS]
-    assert kinds[0] is VerdictKind.MATCH
-    assert set(kinds[1:]) == {VerdictKind.DRIFT}
+def test_it_shows_a_match_then_rounding_then_only_drift() -> None:
+    match, rounding, *faults = [step.expected for step in STEPS]
+    assert match == {VerdictKind.MATCH}
+    assert rounding == {VerdictKind.NUMERIC, VerdictKind.DRIFT}
+    assert all(expected == {VerdictKind.DRIFT} for expected in faults)
     assert [step.place for step in STEPS if step.place] == ["model.layers.14"]

@@ -25,7 +25,7 @@ from driftpin.environment.environment import Equality
 from driftpin.settings.policy import NEW_STACK, SAME_STACK, Policy, Severity
 from driftpin.trace.health import Ill
 from driftpin.trace.probe import Probe, TraceKey
-from driftpin.verdict.judge import Circumstances, judge, unblessed
+from driftpin.verdict.judge import NO_YARDSTICK, Circumstances, judge, unblessed
 from driftpin.verdict.kind import VerdictKind, exit_code
 from driftpin.verdict.outcome import RANK, Outcome, trace_findings
 
@@ -182,7 +182,7 @@ def test_a_policy_decides_the_severity_and_never_the_verdict() -> None:
 def test_a_changed_model_digest_is_drift_although_every_output_is_identical() -> None:
     verdict = judge(comparison(identical=("a", "b")), replace(CALM, model=Equality.DIFFERENT), Policy())
     assert (verdict.kind, verdict.counts) == (VerdictKind.DRIFT, {Outcome.IDENTICAL: 2})
-    assert verdict.headline == "drift: the model itself changed; 2 identical of 2 canaries"
+    assert verdict.headline == "drift: the model changed; 2 identical of 2 canaries"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_only_a_change_that_did_not_show_again_is_unstable(reproduced: bool | No
 def test_an_unmeasured_canary_never_hides_drift_and_is_named() -> None:
     verdict = judge(*combined(frozenset({VerdictKind.DRIFT, VerdictKind.INCOMPLETE})), Policy())
     assert verdict.kind is VerdictKind.DRIFT
-    assert verdict.unseen == ("Not measured: lost.",)
+    assert verdict.unseen == ("Not measured: lost.", NO_YARDSTICK)
     assert verdict.counts[Outcome.UNMEASURED] == 1
 
 
@@ -223,7 +223,7 @@ def test_a_mismatched_declaration_of_all_is_incomparable_and_of_some_incomplete(
     other = trace("a", mismatched=("k: 20 in the baseline, 5 in the candidate",))
     assert judge(comparison(other), CALM, Policy()).kind is VerdictKind.INCOMPARABLE
     some = judge(comparison(other, identical=("b",)), CALM, Policy())
-    assert (some.kind, some.unseen) == (VerdictKind.INCOMPLETE, ("Not measured: a.",))
+    assert (some.kind, some.unseen) == (VerdictKind.INCOMPLETE, ("Not measured: a.", NO_YARDSTICK))
 
 
 def test_a_match_calls_only_identical_canaries_identical() -> None:

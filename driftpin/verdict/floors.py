@@ -1,0 +1,95 @@
+"""The rounding yardstick as numbers: how far rounding alone moves this model on these canaries. Pure.
+
+Measured at blessing, on the baseline's own device, by scoring the baseline's tokens with perturbed embeddings. It is
+part of the baseline and never changes; a candidate never sets its own threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driftpin.comparison.deviation import deviation
+from driftpin.comparison.tokens import movement, top_pair_movements
+from driftpin.trace.head import Head
+from driftpin.trace.layers import Layers
+
+QUANTILE = 0.999  # of pair movement: what a tie may move by
+SHIFT = 2.0  # mean |Δ log-prob| above this many yardsticks is a shift
+STANDS_OUT = 3.0  # a block above this many times its own yardstick is where a change enters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Floors:
+    """F and the yardsticks. Movements in logits, log-probabilities in nats, deviations relative."""
+
+    pair: float  # the 99.9 % quantile of pair movement over canaries, positions and seeds
+    logprob: float  # mean |Δ log-prob| over canaries and seeds
+    by_canary: Mapping[str, float]  # the same per canary, the largest of its seeds
+    blocks: Mapping[str, float]  # relative deviation by module path, the largest over canaries and seeds
+    samples: int  # pair movements that the quantile was taken of
+    seeds: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As kept in a bundle."""
+        return {
+            "pair": self.pair,
+            "logprob": self.logprob,
+            "by_canary": dict(self.by_canary),
+            "blocks": dict(self.blocks),
+            "samples": self.samples,
+            "seeds": self.seeds,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | None) -> Floors | None:
+        """From a bundle; None for one that was blessed without floors."""
+        return None if value is None else cls(**value)
+
+    def shift_limit(self, canary: str) -> float:
+        """What mean |Δ log-prob| of a canary may reach: twice the larger of its own yardstick and the common one."""
+        return SHIFT * max(self.logprob, self.by_canary.get(canary, 0.0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Perturbed:
+    """One canary's score and one of its perturbed repeats."""
+
+    canary: str
+    head: Head
+    other: Head
+    layers: Layers | None
+    other_layers: Layers | None
+
+
+def floors_of(pairs: Sequence[Perturbed], seeds: int) -> Floors | None:
+    """The yardstick over all pairs; None where nothing was perturbed or nothing finite came out."""
+    moved = [(p.canary, m.mean_abs_logprob) for p in pairs if (m := movement(p.head, p.other)) is not None]
+    jumps = [top_pair_movements(p.head, p.other, len(p.head.digest)) for p in pairs]
+    pooled = np.concatenate(jumps) if jumps else np.zeros(0)
+    if not moved or not len(pooled) or not np.isfinite([size for _, size in moved]).all():
+        return None
+    by_canary: dict[str, float] = {}
+    for canary, size in moved:
+        by_canary[canary] = max(size, by_canary.get(canary, 0.0))
+    return Floors(
+        pair=float(np.quantile(pooled, QUANTILE, method="higher")),
+        logprob=float(np.mean([size for _, size in moved])),
+        by_canary=by_canary,
+        blocks=_blocks(pairs),
+        samples=len(pooled),
+        seeds=seeds,
+    )
+
+
+def _blocks(pairs: Sequence[Perturbed]) -> dict[str, float]:
+    largest: dict[str, float] = {}
+    for pair in pairs:
+        if pair.layers is None or pair.other_layers is None:
+            continue
+        for block, ratio in deviation(pair.layers, pair.other_layers):
+            largest[block] = max(ratio, largest.get(block, 0.0))
+    return {block: ratio for block, ratio in largest.items() if np.isfinite(ratio)}
