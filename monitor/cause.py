@@ -28,7 +28,9 @@ ANY: Environments = ("", "")  # where the cause does not depend on them
 
 
 def kind_of(found: Assessment) -> IncidentKind | None:
-    """None where there is nothing to report: a match, or no baseline."""
+    """None where there is nothing to report: a match, or no baseline anywhere."""
+    if found.elsewhere:
+        return IncidentKind.CANNOT_MEASURE
     kind = KINDS.get(found.verdict.kind)
     return IncidentKind.DEVICE_SUSPECT if kind is IncidentKind.DRIFT and _device_suspect(found) else kind
 
@@ -56,4 +58,5 @@ def incident_key(target: str, kind: IncidentKind, environments: Environments = A
 def acceptable(found: Assessment) -> bool:
     """Judged against a baseline, and nothing that needs anybody."""
     loud = found.verdict.severity in (Severity.TICKET, Severity.PAGE)
-    return found.verdict.kind is not VerdictKind.UNBLESSED and not loud
+    unseen = kind_of(found) is IncidentKind.CANNOT_MEASURE  # however quiet a policy makes it: silence is no agreement
+    return found.verdict.kind is not VerdictKind.UNBLESSED and not loud and not unseen

@@ -121,7 +121,8 @@ class Evaluator:
         if not loud and not wanted.channels(found.verdict.severity):
             return False
         key = cause.incident_key(wanted.target, kind, cause.environments_of(found))
-        return self.desk.find(key, wanted.target) is None
+        known = self.desk.find(key, wanted.target)
+        return known is None or Severity(known.severity).rank < found.verdict.severity.rank
 
     def _see(
         self,

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +17,7 @@ from driftpin.cli.out import errors, plain
 from driftpin.cli.session import Session
 from driftpin.errors import DriftpinError, ReplayInterruptedError
 
+INTERRUPTED = "interrupted; everything recorded before is kept"
 CLOSED_PIPE = 141  # what a shell reports for SIGPIPE
 
 app = typer.Typer(
@@ -45,8 +51,30 @@ app.add_typer(database.app, name="db")
 
 def run(arguments: list[str]) -> int:
     """Exit status of one command line: the command's own, 2 for an error, 130 for an interrupt."""
+    _stop_like_an_interrupt()
     try:
-        return int(app(arguments, standalone_mode=False) or 0)
+        status = _answered(arguments)
+        sys.stdout.flush()  # a full disk shows here, where it still can be said
+        return status
+    except SystemExit as leaving:
+        # Typer itself leaves with 1, which means drift here, when whoever reads our output has gone.
+        if isinstance(leaving.__context__, BrokenPipeError):
+            return CLOSED_PIPE
+        raise
+    except BrokenPipeError:
+        _forget_output()
+        return CLOSED_PIPE
+    except OSError as error:
+        where = error.filename or "The output could not be written"
+        errors().print(f"[bold red]error:[/] {plain(where)}: {plain(error.strerror)}.", soft_wrap=True)
+        _forget_output()
+        return DriftpinError.exit_code
+
+
+def _answered(arguments: list[str]) -> int:
+    """The command's own status, with a sentence on standard error for what went wrong on purpose."""
+    try:
+        status = int(app(arguments, standalone_mode=False) or 0)
     except DriftpinError as error:
         errors().print(f"[bold red]error:[/] {plain(error.message)}", soft_wrap=True)
         if error.remedy:
@@ -54,20 +82,29 @@ def run(arguments: list[str]) -> int:
         return error.exit_code
     except typer.TyperException as error:
         _show_usage(error)
-        return 2
-    except (KeyboardInterrupt, typer.Abort):
-        errors().print("interrupted; everything recorded before is kept")
-        return ReplayInterruptedError.exit_code
-    except SystemExit as leaving:
-        # Typer itself leaves with 1, which means drift here, when whoever reads our output has gone.
-        if isinstance(leaving.__context__, BrokenPipeError):
-            return CLOSED_PIPE
-        raise
-    except OSError as error:
-        if error.filename is None:
-            raise
-        errors().print(f"[bold red]error:[/] {plain(error.filename)}: {plain(error.strerror)}.", soft_wrap=True)
         return DriftpinError.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        status = ReplayInterruptedError.exit_code
+    if status == ReplayInterruptedError.exit_code:
+        errors().print(INTERRUPTED)
+    return status
+
+
+def _stop_like_an_interrupt() -> None:
+    """A service manager's SIGTERM and a closed terminal's SIGHUP end a worker as Ctrl-C does, not as an orphan."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _forget_output() -> None:
+    """What cannot be written must not be tried again when the interpreter leaves, which would change the status."""
+    with suppress(OSError), open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _show_usage(error: typer.TyperException) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from driftpin.cli.out import Format, FormatOption, emit
-from driftpin.cli.session import current
+from driftpin.cli.session import current, shows_text
 
 REFERENCE = "TARGET@baseline, TARGET@last, TARGET@NUMBER (a baseline) or a replay id such as r-9f31"
 
@@ -28,11 +28,13 @@ def compare(
     from driftpin.workflow.references import resolve  # noqa: PLC0415
 
     session = current(context)
-    with session.store(session.config()) as store:
+    config = session.config()
+    with session.store(config) as store:
         old, new = resolve(store, baseline), resolve(store, candidate)
         operations = store.targets.get(new.replay.revision_id).operations
         found = assess(store, old, new, Policy.from_json(operations["policy"]))
-    body = shapes.assessment(found, strict=strict, text=operations["text"] == "show")
+        text = shows_text(config, store, old.replay, new.replay)
+    body = shapes.assessment(found, strict=strict, text=text)
     emit(form, body, lambda c: screens.assessment(c, found, body, new.replay))
     return exit_code(found.verdict.kind, strict=strict, comparing=True)
 
@@ -49,10 +51,10 @@ def show(
     from driftpin.workflow.references import resolve  # noqa: PLC0415
 
     session = current(context)
-    with session.store(session.config()) as store:
+    config = session.config()
+    with session.store(config) as store:
         found = resolve(store, reference)
-        operations = store.targets.get(found.replay.revision_id).operations
-        body = contents(store, found, canary, text=operations["text"] == "show")
+        body = contents(store, found, canary, text=shows_text(config, store, found.replay))
     emit(form, body, lambda c: screens.contents(c, body))
 
 

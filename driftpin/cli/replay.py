@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftpin.cli.out import Format, FormatOption, emit
+from driftpin.cli.out import Format, FormatOption, emit, errors, plain
 from driftpin.cli.session import current
 
 if TYPE_CHECKING:
@@ -61,6 +61,10 @@ def _confirmed(store, url, order, found: Assessment, policy) -> Assessment:  # t
         return found
     with runs.progress("confirming") as listener:
         confirmation = repeat(store, url, found.candidate.replay, policy.confirm, listener)
+    if confirmation.reproduced is None:
+        why = confirmation.reason or "no repeat ran"
+        errors().print(f"[yellow]The change could not be confirmed:[/] {plain(why)}", soft_wrap=True)
+        return found
     return assess_replay(store, found.candidate.replay, policy, confirmation.reproduced)
 
 

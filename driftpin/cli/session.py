@@ -14,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     from driftpin.settings.config import Config
     from driftpin.store import Store
+    from driftpin.store.replay import Replay
     from driftpin.workflow.order import Order
 
 
@@ -43,6 +44,13 @@ class Session:
         from driftpin.workflow.order import order_of  # noqa: PLC0415 - start-up time
 
         return order_of(config, target)
+
+
+def shows_text(config: Config, store: Store, *replays: Replay) -> bool:
+    """Whether prompts and outputs may be shown: no side hid them when it ran, and no side's target hides them now."""
+    then = (store.targets.get(replay.revision_id).operations["text"] for replay in replays)
+    now = (config.suite(config.target(r.target).suite).text for r in replays if r.target in config.targets)
+    return all(mode == "show" for mode in (*then, *now))
 
 
 def current(context: typer.Context) -> Session:

@@ -147,4 +147,6 @@ def _update(conn: Connection, incident_id: int, **values: Any) -> RowMapping:
 
 
 def _missing(incident_id: int) -> NotFoundError:
-    return NotFoundError(f"There is no incident {incident_id}.", remedy="The log of `driftpin monitor` names each when it opens.")
+    return NotFoundError(
+        f"There is no incident {incident_id}.", remedy="The log of `driftpin monitor` names each when it opens."
+    )

@@ -51,13 +51,13 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
     )
 
 
-def unblessed() -> Verdict:
-    """The verdict on a replay that has nothing to be held against."""
-    return Verdict(
-        kind=VerdictKind.UNBLESSED,
-        severity=Severity.INFO,
-        headline="unblessed: there is no baseline for this target on this class of device",
-    )
+def unblessed(device_class: str | None = None, elsewhere: tuple[str, ...] = ()) -> Verdict:
+    """The verdict on a replay that has nothing to be held against; a ticket where only its device class has nothing."""
+    headline = "unblessed: there is no baseline for this target on this class of device"
+    if elsewhere:
+        headline = f"unblessed: it ran on {device_class}, its baselines are for {', '.join(elsewhere)}"
+    severity = Severity.TICKET if elsewhere else Severity.INFO
+    return Verdict(kind=VerdictKind.UNBLESSED, severity=severity, headline=headline)
 
 
 def _kind(comparison: Comparison, circumstances: Circumstances, canaries: tuple[CanaryVerdict, ...]) -> VerdictKind:
@@ -68,7 +68,7 @@ def _kind(comparison: Comparison, circumstances: Circumstances, canaries: tuple[
         VerdictKind.BROKEN: Outcome.BROKEN in outcomes,
         VerdictKind.UNSTABLE: bool(comparison.repeats_differ) or circumstances.reproduced is False,
         VerdictKind.DRIFT: bool(outcomes & DRIFTED) or circumstances.model is Equality.DIFFERENT,
-        VerdictKind.INCOMPLETE: Outcome.UNMEASURED in outcomes or _asked_otherwise(canaries, circumstances),
+        VerdictKind.INCOMPLETE: _unmeasured(comparison, circumstances) or _asked_otherwise(canaries, circumstances),
         VerdictKind.NUMERIC: bool(outcomes & MOVED),
     }
     return next((kind for kind, holds in rows.items() if holds), VerdictKind.MATCH)
@@ -83,6 +83,12 @@ def _incomparable(comparison: Comparison, circumstances: Circumstances) -> bool:
         return False
     asked = [t for t in comparison.changed if t.key.canary not in circumstances.suite_changed]
     return all(t.prompt or t.mismatched for t in asked or comparison.changed)
+
+
+def _unmeasured(comparison: Comparison, circumstances: Circumstances) -> bool:
+    """An execution is missing, or was declared otherwise by no doing of the suite's author."""
+    declared = {t.key.canary for t in comparison.changed if t.mismatched}
+    return bool(comparison.unmeasured) or bool(declared - circumstances.suite_changed)
 
 
 def _asked_otherwise(canaries: tuple[CanaryVerdict, ...], circumstances: Circumstances) -> bool:
@@ -170,9 +176,13 @@ def _remarks(circumstances: Circumstances) -> tuple[str, ...]:
 
 def _unseen(comparison: Comparison, circumstances: Circumstances) -> tuple[str, ...]:
     sentences = list(circumstances.unknowns)
-    missing = {m.key.canary for m in comparison.unmeasured} | {t.key.canary for t in comparison.changed if t.mismatched}
+    declared = {t.key.canary for t in comparison.changed if t.mismatched} - circumstances.suite_changed
+    missing = {m.key.canary for m in comparison.unmeasured} | declared
     if missing:
         sentences.append(f"Not measured: {', '.join(sorted(missing))}.")
+    if redefined := circumstances.suite_changed & {t.key.canary for t in comparison.changed}:
+        named = ", ".join(sorted(redefined))
+        sentences.append(f"Redefined by the suite, not watched until blessed (`bless --only new`): {named}.")
     if any(t.depth_absent for t in comparison.changed):
         sentences.append("Some executions have no layer recording: their place is not seen.")
     if circumstances.floors is None and any(not t.identical for t in comparison.changed):

@@ -128,5 +128,6 @@ def _sentence(depth: Depth, agreeing: int, asked: int) -> str:
     elif depth.index == 0:
         where = f"in or before {depth.block} (block 1 of {depth.blocks}; the embeddings feed it)"
     else:
-        where = f"in {depth.block} (block {(depth.index or 0) + 1} of {depth.blocks}); all before it agree in every bit"
+        before = "; all before it agree in every bit" if agreeing == asked else ""
+        where = f"in {depth.block} (block {(depth.index or 0) + 1} of {depth.blocks}){before}"
     return f"the difference enters {where}; {agreeing} of {asked} executions say so"

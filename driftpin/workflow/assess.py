@@ -12,6 +12,7 @@ from driftpin.environment.difference import Change, FactDifference, difference
 from driftpin.environment.environment import Environment, Equality, Section, equality
 from driftpin.settings.policy import Policy, Severity
 from driftpin.store import Store
+from driftpin.store.baselines import Baseline
 from driftpin.store.replay import Replay
 from driftpin.suite.revision import suite_changes
 from driftpin.trace.head import Head
@@ -34,18 +35,29 @@ class Assessment:
     comparison: Comparison | None = None
     equalities: dict[Section, Equality] | None = None
     differences: tuple[FactDifference, ...] = ()
+    elsewhere: tuple[str, ...] = ()  # device classes that have a baseline while this one has none
     reproduced: bool | None = None  # whether confirming replays showed the same; None: none ran to its end
 
 
 def assess_replay(store: Store, replay: Replay, policy: Policy, reproduced: bool | None = None) -> Assessment:
     """A finished replay against the baseline that is current for its target and class of device."""
     candidate = of_replay(replay)
-    baseline = store.baselines.current(replay.target, replay.device_class or "unknown")
+    baseline = _judging(store, replay, reproduced)
     if baseline is None:
-        return Assessment(verdict=unblessed(), candidate=candidate)
+        blessed = {b.device_class for b in store.baselines.list(replay.target)}
+        elsewhere = tuple(sorted(c for c in blessed if store.baselines.current(replay.target, c)))
+        return Assessment(verdict=unblessed(replay.device_class, elsewhere), candidate=candidate, elsewhere=elsewhere)
     found = assess(store, of_baseline(store, baseline), candidate, policy, reproduced)
     store.replays.set_verdict(replay.id, baseline.id, found.verdict.kind, summary(found))
     return found
+
+
+def _judging(store: Store, replay: Replay, reproduced: bool | None) -> Baseline | None:
+    """The current baseline; for a confirmed change the one that it was first judged against, whoever blessed since."""
+    judged = store.replays.get(replay.id).baseline_id if reproduced is not None else None
+    if judged is not None:
+        return store.baselines.get(judged)
+    return store.baselines.current(replay.target, replay.device_class or "unknown")
 
 
 def assess(
@@ -128,8 +140,14 @@ def _circumstances(
         behaviour=equalities[Section.BEHAVIOUR],
         suite_changed=frozenset(suite_changes(sides[0].suite, sides[1].suite).changed),
         reproduced=reproduced,
-        unknowns=_unknowns(old, new),
+        unknowns=(*_unknowns(old, new), *_unasked(*sides)),
     )
+
+
+def _unasked(baseline: Side, candidate: Side) -> tuple[str, ...]:
+    """Probes of the baseline that the candidate did not run: nothing is said about what they would have shown."""
+    before, after = ({e.key.probe for e in side.traces.entries} for side in (baseline, candidate))
+    return tuple(f"The candidate ran no {probe}, which the baseline holds." for probe in sorted(before - after))
 
 
 def _model_fact(differences: tuple[FactDifference, ...]) -> str | None:

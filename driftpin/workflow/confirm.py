@@ -83,7 +83,8 @@ class _Change:
     def of(cls, store: Store, replay: Replay) -> _Change:
         traces, old = store.replays.trace_set(replay), _baseline(store, replay)
         before = {key: _signature(entry) for key, entry in old.by_key().items()} if old else {}
-        keys = tuple(e.key for e in traces.entries if before.get(replace(e.key, repeat=0)) != _signature(e))
+        measured = (e for e in traces.entries if not e.unmeasured)
+        keys = tuple(e.key for e in measured if before.get(replace(e.key, repeat=0)) != _signature(e))
         return cls(traces=traces, model_digest=replay.model_digest, keys=keys)
 
     def shown_by(self, repeat: Replay, traces: TraceSet) -> bool | None:

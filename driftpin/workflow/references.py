@@ -23,6 +23,10 @@ class Reference:
 
 def resolve(store: Store, text: str) -> Reference:
     """The reference's traces; `NotFoundError` with the next step for whatever is not there."""
+    if not text.strip():
+        raise NotFoundError("The reference is empty.", remedy=_known(store))
+    if "@" not in text and text in store.targets.names():
+        raise NotFoundError(f"{text} is a target.", remedy=f"Write {text}@last, {text}@baseline or a replay's id.")
     if "@" not in text:
         return of_replay(store.replays.find(text), text)
     target, _, which = text.rpartition("@")
