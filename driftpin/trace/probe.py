@@ -45,6 +45,9 @@ class Shape(StrEnum):
     PERTURBED = "perturbed"  # alone, embeddings times (1 + u), |u| <= 1 ulp, u under the repeat's number
 
 
+DECLARABLE = (Shape.ALONE, Shape.FILLED, Shape.PADDED)  # what a target may ask for; the yardstick adds its own
+
+
 @dataclass(frozen=True, kw_only=True, order=True)
 class TraceKey:
     """Which execution of which canary a trace is; `repeat` counts from 0."""

@@ -15,7 +15,7 @@ from driftpin.settings.recipe import Recipe
 from driftpin.store import Store
 from driftpin.store.replay import ReplayStatus
 from driftpin.suite.canary import Canary, CanarySettings, Message, Suite
-from driftpin.trace.probe import Probe, Shape
+from driftpin.trace.probe import DECLARABLE, Probe
 from driftpin.verdict.kind import VerdictKind
 from driftpin.workflow.launch import launch
 
@@ -40,7 +40,7 @@ def children(recipe: Recipe, sqlite_template: Path, tmp_path_factory: pytest.Tem
     """A blessed target whose replays run in child processes."""
     url = f"sqlite:///{shutil.copy(sqlite_template, tmp_path_factory.mktemp('children') / 'store.db')}"
     with Store.open(url) as store:
-        made = Lab(store=store, url=url, recipe=recipe, suite=SUITE, shapes=tuple(Shape))
+        made = Lab(store=store, url=url, recipe=recipe, suite=SUITE, shapes=DECLARABLE)
         made.bless()
         yield made
 
@@ -60,9 +60,9 @@ def test_twenty_replays_in_one_process_match_and_add_a_row_each(sqlite_store: St
 
 
 def test_fresh_processes_repeat_each_other_in_every_shape(children: Lab) -> None:
-    found = [children.assess(replace(REPLAY, shapes=tuple(Shape))) for _ in range(3)]
+    found = [children.assess(replace(REPLAY, shapes=DECLARABLE)) for _ in range(3)]
     assert {one.verdict.kind for one in found} == {VerdictKind.MATCH}
-    assert {len(one.comparison.identical) for one in found if one.comparison} == {len(Probe) * len(Shape)}
+    assert {len(one.comparison.identical) for one in found if one.comparison} == {len(Probe) * len(DECLARABLE)}
     for one in found:
         assert one.equalities is not None
         assert Equality.DIFFERENT not in one.equalities.values()
