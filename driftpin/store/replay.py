@@ -60,6 +60,7 @@ class Replay:
     baseline_id: int | None
     verdict: str | None
     summary: Mapping[str, Any]
+    beside: str | None = None  # of a reference replay: the native one that it was run for
 
     @classmethod
     def from_row(cls, row: RowMapping) -> Replay:

@@ -50,6 +50,7 @@ class Replays:
         due: datetime | None = None,
         series: str | None = None,
         purpose: str = "manual",
+        beside: str | None = None,
     ) -> Replay | None:
         """A queued replay; None when the series already has one for that due time."""
         if due is not None and series is None:
@@ -69,6 +70,7 @@ class Replays:
             "purpose": purpose,
             "series": series,
             "due": due,
+            "beside": beside,
         }
         with self.access.begin() as conn:
             return self._insert(conn, row)
@@ -222,6 +224,10 @@ class Replays:
         wanted = {"target": target, "status": status, "series": series}
         query = _query().where(*(TABLE.c[n] == v for n, v in wanted.items() if v is not None))
         return self._select(query.order_by(TABLE.c.seq.desc()).limit(limit))
+
+    def beside(self, replay_id: str) -> Sequence[Replay]:
+        """Reference replays that were run for a native one, newest first."""
+        return self._select(_query().where(TABLE.c.beside == replay_id).order_by(TABLE.c.seq.desc()))
 
     def stale(self, older_than: datetime) -> Sequence[Replay]:
         """Running replays whose last heartbeat is before that time, oldest first."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, inspect, text
 
 from driftpin.errors import SchemaTooNewError, SchemaTooOldError, StoreError
 
-HEAD = "0002"  # a test holds it to the newest file in migrations/versions
+HEAD = "0003"  # a test holds it to the newest file in migrations/versions
 VERSION_TABLE = "driftpin_version"
 UPGRADE = "Run `driftpin db upgrade`."
 

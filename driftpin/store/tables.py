@@ -102,6 +102,7 @@ replays = Table(
     Column("baseline_id", Integer),
     Column("verdict", WORD),
     Column("summary", DisplayJson),
+    Column("beside", String(20), index=True),  # the native replay that a reference replay stands beside
     UniqueConstraint("series", "due"),  # makes a duplicate tick harmless; rows without a due time are free
     Index(None, "target", "seq"),
     Index(None, "status"),
