@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 from driftpin.comparison import tokens
 from driftpin.comparison.depth import depth
 from driftpin.comparison.deviation import deviation
-from driftpin.comparison.facts import CheckChange, Comparison, Depth, TraceComparison, Unmeasured
+from driftpin.comparison.facts import CheckChange, Comparison, Depth, RepeatMovement, TraceComparison, Unmeasured
 from driftpin.comparison.side import Side
 from driftpin.errors import DriftpinError
 from driftpin.suite.canary import Canary
@@ -32,7 +33,9 @@ def needed(baseline: Side, candidate: Side) -> tuple[list[Entry], list[Entry]]:
     if baseline.traces is candidate.traces:
         return [], []
     pairs = [(old, new) for old, new in _pairs(baseline, candidate) if old and new and old.blobs != new.blobs]
-    return [old for old, _ in pairs if old.head], [new for _, new in pairs if new.head]
+    repeats = {e.key: e for pair in _repeat_pairs(candidate) for e in pair}
+    wanted = [new for _, new in pairs if new.head and new.key not in repeats]
+    return [old for old, _ in pairs if old.head], [*wanted, *repeats.values()]
 
 
 def compare(baseline: Side, candidate: Side) -> Comparison:
@@ -67,15 +70,38 @@ def compare(baseline: Side, candidate: Side) -> Comparison:
         new=changes.new,
         removed=changes.removed,
         repeats_differ=repeats_differ(candidate),
+        repeat_movements=_repeat_movements(candidate),
         identical_ills=ills,
     )
 
 
 def repeats_differ(side: Side) -> tuple[TraceKey, ...]:
     """Executions whose head is not the one of their own repeat 0."""
+    return tuple(later.key for _, later in _repeat_pairs(side))
+
+
+def _repeat_pairs(side: Side) -> list[tuple[Entry, Entry]]:
+    """(repeat 0, later repeat) where their heads differ."""
     later = [e for e in side.traces.entries if e.key.repeat and e.head and e.key.shape is not Shape.PERTURBED]
-    first = {e.key: e.head for e in side.traces.entries if e.key.repeat == 0} if later else {}
-    return tuple(e.key for e in later if first.get(_first_repeat(e.key), e.head) != e.head)
+    first = {e.key: e for e in side.traces.entries if e.key.repeat == 0} if later else {}
+    pairs = [(first[_first_repeat(e.key)], e) for e in later if _first_repeat(e.key) in first]
+    return [(a, b) for a, b in pairs if a.head and a.head != b.head]
+
+
+def _repeat_movements(side: Side) -> tuple[RepeatMovement, ...]:
+    """Empty where the heads were not read, as when a set is held against itself."""
+    pairs = [(a, b) for a, b in _repeat_pairs(side) if a.head in side.heads and b.head in side.heads]
+    return tuple(_repeat_movement(b.key, side.head(a), side.head(b)) for a, b in pairs)
+
+
+def _repeat_movement(key: TraceKey, first: Head, later: Head) -> RepeatMovement:
+    moved = tokens.movement(first, later)
+    return RepeatMovement(
+        key=key,
+        tokens_equal=tokens.first_difference(first.output_ids, later.output_ids) is None,
+        mean_abs_logprob=moved.mean_abs_logprob if moved else 0.0,
+        max_pair=moved.max_pair if moved else None,
+    )
 
 
 def _first_repeat(key: TraceKey) -> TraceKey:
@@ -84,7 +110,7 @@ def _first_repeat(key: TraceKey) -> TraceKey:
 
 def _pairs(baseline: Side, candidate: Side) -> Iterator[tuple[Entry | None, Entry | None]]:
     """Candidate entries with their baseline ones, in suite order, and the canaries that the candidate lost."""
-    old = baseline.traces.by_key()
+    old = _Repeats(baseline)
     first = {e.key.canary: e for e in reversed(baseline.traces.entries)}
     by_canary: dict[str, list[Entry]] = {}
     for entry in candidate.traces.entries:
@@ -93,9 +119,33 @@ def _pairs(baseline: Side, candidate: Side) -> Iterator[tuple[Entry | None, Entr
         by_canary.setdefault(entry.key.canary, []).append(entry)
     for canary in candidate.suite.ids:
         for entry in by_canary.get(canary, ()):
-            yield old.get(_first_repeat(entry.key)), entry
+            yield old.nearest(entry), entry
         if canary not in by_canary:
             yield first.get(canary) or _stand_in(canary), None
+
+
+class _Repeats:
+    """The baseline's executions, each with its repeats."""
+
+    def __init__(self, side: Side) -> None:
+        self._by_key = side.traces.by_key()
+
+    def nearest(self, entry: Entry) -> Entry | None:
+        """The baseline's first repeat, unless a later one has the same content, or at least the same text."""
+        key = _first_repeat(entry.key)
+        first = self._by_key.get(key)
+        if first is None or first.blobs == entry.blobs:
+            return first
+        later = [e for e in self._later(key) if e.head]
+        same = [e for e in later if e.blobs == entry.blobs] or [e for e in (first, *later) if e.text == entry.text]
+        return same[0] if same else first
+
+    def _later(self, key: TraceKey) -> Iterator[Entry]:
+        for repeat in count(1):
+            entry = self._by_key.get(replace(key, repeat=repeat))
+            if entry is None:
+                return
+            yield entry
 
 
 def _stand_in(canary: str) -> Entry:

@@ -108,6 +108,16 @@ class Unmeasured:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RepeatMovement:
+    """How far one repeat of the candidate lies from its own repeat 0."""
+
+    key: TraceKey
+    tokens_equal: bool
+    mean_abs_logprob: float  # in nats, over the shared context
+    max_pair: float | None  # largest movement of the top pair, in logits
+
+
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Two replays canary by canary. Every canary of either suite revision appears exactly once or more."""
 
@@ -118,4 +128,5 @@ class Comparison:
     new: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     repeats_differ: tuple[TraceKey, ...] = ()  # candidate executions that differ from their own repeat 0
+    repeat_movements: tuple[RepeatMovement, ...] = ()  # of the same executions, where their heads were read
     identical_ills: Mapping[TraceKey, tuple[Ill, ...]] = field(default_factory=dict)

@@ -7,7 +7,7 @@ part of the baseline and never changes; a candidate never sets its own threshold
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,53 @@ class Floors:
     def shift_limit(self, canary: str) -> float:
         """What mean |Δ log-prob| of a canary may reach: twice the larger of its own yardstick and the common one."""
         return SHIFT * max(self.logprob, self.by_canary.get(canary, 0.0))
+
+    def at_least(self, repeat: RepeatFloor | None) -> Floors:
+        """The same, nowhere below what the target's own repeats move by."""
+        if repeat is None or not repeat.moved:
+            return self
+        canaries = {**dict.fromkeys(repeat.by_canary, 0.0), **self.by_canary}
+        return replace(
+            self,
+            pair=max(self.pair, repeat.pair),
+            logprob=max(self.logprob, repeat.logprob),
+            by_canary={c: max(size, repeat.by_canary.get(c, 0.0)) for c, size in canaries.items()},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatFloor:
+    """How far the target moved by itself at blessing: between repeats, and from alone to each other declared shape.
+
+    All zero on a target that repeats itself; shapes move wherever kernels follow the batch.
+    """
+
+    repeats: int
+    pair: float = 0.0  # the largest pair movement between two repeats of one execution, in logits
+    logprob: float = 0.0  # mean over canaries of the largest mean |Δ log-prob| between repeats, in nats
+    by_canary: Mapping[str, float] = field(default_factory=dict)  # canaries that moved
+    tokens_differ: int = 0  # executions whose repeats differ in tokens
+    shapes: Mapping[str, Mapping[str, float]] = field(
+        default_factory=dict
+    )  # by shape: executions, moved, parted, logprob
+
+    @property
+    def moved(self) -> bool:
+        """Whether repeats differ at all."""
+        return bool(self.tokens_differ or self.pair or self.by_canary)
+
+    def to_json(self) -> dict[str, Any]:
+        """As kept in a bundle."""
+        return {
+            **asdict(self),
+            "by_canary": dict(self.by_canary),
+            "shapes": {n: dict(s) for n, s in self.shapes.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | None) -> RepeatFloor | None:
+        """From a bundle; None for one that was blessed before repeats were measured."""
+        return None if value is None else cls(**value)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from driftpin.comparison.facts import Comparison
+from driftpin.comparison.facts import Comparison, RepeatMovement
 from driftpin.environment.environment import Equality
 from driftpin.settings.policy import Policy, Severity
-from driftpin.trace.probe import Probe
-from driftpin.verdict.floors import Floors
+from driftpin.trace.probe import Probe, TraceKey
+from driftpin.verdict.diagnosis import diagnose
+from driftpin.verdict.evidence import ReferenceEvidence, farther_canaries
+from driftpin.verdict.floors import SHIFT, Floors, RepeatFloor
 from driftpin.verdict.kind import VerdictKind
-from driftpin.verdict.outcome import CanaryVerdict, Outcome, canary_verdicts
-from driftpin.verdict.place import localise
+from driftpin.verdict.outcome import CanaryVerdict, Outcome, canary_verdicts, tie_limit
+from driftpin.verdict.place import Place, localise
+from driftpin.verdict.quorum import Quorum, voted
+from driftpin.verdict.shift import shift_of
 from driftpin.verdict.verdict import FirstDivergence, Verdict
 
 DRIFTED = frozenset({Outcome.FLIP, Outcome.SHIFTED, Outcome.CHECK_CHANGED})
 SUSPECT_DEVICE = "The microprobes computed something else although model and stack did not change: suspect the device."
 NO_YARDSTICK = "The baseline has no rounding yardstick: a flip cannot be told from a tie."
 UNDETERMINED_STACK = "Whether the stack is the same is undetermined; it was judged as the same, the stricter way."
+ONCE = Quorum()
 MOVED = frozenset({Outcome.NUMERIC, Outcome.TIE_FLIP})
 
 
@@ -31,24 +37,41 @@ class Circumstances:
     suite_changed: frozenset[str] = frozenset()  # canaries that the suite's own revision redefined
     model_fact: str | None = None  # the likeliest of the model's differing facts
     floors: Floors | None = None  # of the baseline; None where it was blessed without
+    repeat: RepeatFloor | None = None  # how far the target moved by itself at blessing
+    evidence: ReferenceEvidence | None = None  # of the reference arm; None where the baseline has none
+    quorum: Quorum = ONCE
     reproduced: bool | None = None  # a confirming run showed the same change; None: not asked yet
     unknowns: tuple[str, ...] = ()  # sentences about facts that could not be read
 
 
 def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) -> Verdict:
     """The first row of the verdict table that holds, with its evidence."""
-    canaries = canary_verdicts(comparison, circumstances.floors)
+    floors = _floors(circumstances)
+    farther = farther_canaries(circumstances.evidence)
+    canaries = canary_verdicts(comparison, floors, farther, partial(voted, quorum=circumstances.quorum))
     kind = _kind(comparison, circumstances, canaries)
+    repeat = circumstances.repeat
     return Verdict(
         kind=kind,
         severity=_severity(kind, canaries, circumstances, policy),
         headline=_headline(kind, comparison, circumstances, canaries),
         canaries=canaries,
-        first=_first(comparison),
-        place=localise(comparison, circumstances.stack, circumstances.floors),
+        first=_first(comparison, floors),
+        place=_place(comparison, circumstances),
+        diagnosis=diagnose(comparison, circumstances.evidence, canaries),
+        shift=shift_of(comparison, circumstances.floors, None if repeat is None else repeat.logprob),
         remarks=_remarks(circumstances),
         unseen=_unseen(comparison, circumstances),
     )
+
+
+def _floors(circumstances: Circumstances) -> Floors | None:
+    """The yardstick; of a target graded below bitwise never below its own repeats."""
+    return circumstances.floors and circumstances.floors.at_least(circumstances.repeat)
+
+
+def _place(comparison: Comparison, circumstances: Circumstances) -> Place | None:
+    return localise(comparison, circumstances.stack, circumstances.floors)
 
 
 def unblessed(device_class: str | None = None, elsewhere: tuple[str, ...] = ()) -> Verdict:
@@ -66,7 +89,7 @@ def _kind(comparison: Comparison, circumstances: Circumstances, canaries: tuple[
         VerdictKind.INCOMPARABLE: _incomparable(comparison, circumstances),
         VerdictKind.INVALID: Outcome.INVALID in outcomes,
         VerdictKind.BROKEN: Outcome.BROKEN in outcomes,
-        VerdictKind.UNSTABLE: bool(comparison.repeats_differ) or circumstances.reproduced is False,
+        VerdictKind.UNSTABLE: bool(unstable_repeats(comparison, circumstances)) or circumstances.reproduced is False,
         VerdictKind.DRIFT: bool(outcomes & DRIFTED) or circumstances.model is Equality.DIFFERENT,
         VerdictKind.INCOMPLETE: _unmeasured(comparison, circumstances) or _asked_otherwise(canaries, circumstances),
         VerdictKind.NUMERIC: bool(outcomes & MOVED),
@@ -83,6 +106,22 @@ def _incomparable(comparison: Comparison, circumstances: Circumstances) -> bool:
         return False
     asked = [t for t in comparison.changed if t.key.canary not in circumstances.suite_changed]
     return all(t.prompt or t.mismatched for t in asked or comparison.changed)
+
+
+def unstable_repeats(comparison: Comparison, circumstances: Circumstances) -> tuple[TraceKey, ...]:
+    """Repeats that exceed the repeat floor: on a bitwise target any that differ, below it those that moved farther."""
+    floor = circumstances.repeat
+    if floor is None or not circumstances.quorum.voting:
+        return comparison.repeats_differ
+    told = {m.key: m for m in comparison.repeat_movements}
+    return tuple(key for key in comparison.repeats_differ if key not in told or exceeds(told[key], floor))
+
+
+def exceeds(moved: RepeatMovement, floor: RepeatFloor) -> bool:
+    """Beyond twice what the repeats at blessing moved by, or tokens part where they never did."""
+    size = SHIFT * max(floor.logprob, floor.by_canary.get(moved.key.canary, 0.0))
+    parted = not moved.tokens_equal and not floor.tokens_differ
+    return parted or moved.mean_abs_logprob > size or (moved.max_pair or 0.0) > SHIFT * floor.pair
 
 
 def _unmeasured(comparison: Comparison, circumstances: Circumstances) -> bool:
@@ -107,15 +146,16 @@ def _severity(
     return max((policy.severity(name, same_stack=same_stack) for name in names), key=lambda s: s.rank)
 
 
-def _first(comparison: Comparison) -> FirstDivergence | None:
+def _first(comparison: Comparison, floors: Floors | None) -> FirstDivergence | None:
     order = {canary: n for n, canary in enumerate(comparison.order)}
     parted = [t for t in comparison.changed if t.divergence and not t.prompt and not t.mismatched]
     if not parted:
         return None
     trace = min(parted, key=lambda t: (order[t.key.canary], t.key.probe is not Probe.DECODE, t.key))
     assert trace.divergence is not None  # noqa: S101 - filtered above
-    key = trace.key
-    return FirstDivergence(canary=key.canary, probe=key.probe, shape=key.shape, divergence=trace.divergence)
+    key, at = trace.key, trace.divergence
+    limit = None if floors is None else tie_limit(at, floors)
+    return FirstDivergence(canary=key.canary, probe=key.probe, shape=key.shape, divergence=at, limit=limit)
 
 
 def _headline(
@@ -124,7 +164,7 @@ def _headline(
     counted = _counted(canaries)
     said = {
         VerdictKind.INCOMPARABLE: "incomparable: every canary was asked or declared differently",
-        VerdictKind.UNSTABLE: f"unstable: {_unstable(comparison)}",
+        VerdictKind.UNSTABLE: f"unstable: {_unstable(comparison, circumstances)}",
         VerdictKind.DRIFT: f"drift: {_drift(circumstances)}{counted}",
         VerdictKind.MATCH: f"match: {_matching(canaries)}",
     }
@@ -152,9 +192,9 @@ def _drift(circumstances: Circumstances) -> str:
     return f"the model's {circumstances.model_fact} changed; " if circumstances.model_fact else "the model changed; "
 
 
-def _unstable(comparison: Comparison) -> str:
-    if comparison.repeats_differ:
-        return f"{_plural(len(comparison.repeats_differ), 'repeat differs', 'repeats differ')} within one replay"
+def _unstable(comparison: Comparison, circumstances: Circumstances) -> str:
+    if repeats := unstable_repeats(comparison, circumstances):
+        return f"{_plural(len(repeats), 'repeat differs', 'repeats differ')} within one replay"
     return "the change did not reproduce when it was repeated"
 
 

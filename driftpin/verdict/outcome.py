@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from driftpin.comparison.distance import Distance
 from driftpin.comparison.facts import Comparison, Divergence, TraceComparison, Unmeasured
 from driftpin.trace.health import Ill
 from driftpin.trace.probe import Probe, TraceKey
@@ -59,16 +60,40 @@ class CanaryVerdict:
         return frozenset(finding.outcome for finding in self.findings)
 
 
-def canary_verdicts(comparison: Comparison, floors: Floors | None = None) -> tuple[CanaryVerdict, ...]:
-    """One verdict per canary of either suite, in suite order."""
+Vote = Callable[[Sequence[Finding]], list[Finding]]
+
+
+def canary_verdicts(
+    comparison: Comparison,
+    floors: Floors | None = None,
+    farther: Mapping[str, Distance] | None = None,
+    vote: Vote = list,
+) -> tuple[CanaryVerdict, ...]:
+    """One verdict per canary of either suite, in suite order.
+
+    `farther` holds the canaries that the reference rule condemns; `vote` may turn findings into weaker ones.
+    """
     found: dict[str, list[Finding]] = {canary: [] for canary in comparison.order}
     for canary, finding in _findings(comparison, floors):
         found[canary].append(finding)
+    for canary, distance in (farther or {}).items():
+        found[canary].extend(_condemned(found[canary], distance))
+    found = {canary: vote(findings) for canary, findings in found.items()}
     return tuple(
         CanaryVerdict(canary=canary, findings=tuple(sorted(findings, key=lambda f: RANK[f.outcome])))
         for canary, findings in found.items()
         if findings
     )
+
+
+def _condemned(findings: Sequence[Finding], distance: Distance) -> Iterable[Finding]:
+    """`shifted`, where tokens agree or only tie: another flip needs no second reason."""
+    if not {f.outcome for f in findings} & {Outcome.FLIP, Outcome.SHIFTED, Outcome.BROKEN, Outcome.INVALID}:
+        why = (
+            f"tokens agree or only tie, but the {distance.key.probe.value} lies {distance.ratio:.3g} times as far from "
+            f"the reference as at blessing ({distance.candidate:.2g} against {distance.baseline:.2g} nats)"
+        )
+        yield Finding(outcome=Outcome.SHIFTED, why=why, key=distance.key)
 
 
 def _findings(comparison: Comparison, floors: Floors | None) -> Iterable[tuple[str, Finding]]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from driftpin.comparison.facts import Divergence
 from driftpin.settings.policy import Severity
+from driftpin.verdict.diagnosis import Diagnosis
 from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import CanaryVerdict, Outcome
 from driftpin.verdict.place import Place
+from driftpin.verdict.shift import Shift
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +22,7 @@ class FirstDivergence:
     probe: str
     shape: str
     divergence: Divergence
+    limit: float | None = None  # F there, in logits; None: the baseline has no yardstick
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,8 @@ class Verdict:
     canaries: tuple[CanaryVerdict, ...] = ()
     first: FirstDivergence | None = None
     place: Place | None = None
+    diagnosis: Diagnosis | None = None  # None: nothing changed
+    shift: Shift | None = None  # None: nothing was compared
     remarks: tuple[str, ...] = ()  # what the environment suggests, as sentences
     unseen: tuple[str, ...] = ()  # what could not be seen, as sentences
 

@@ -1,0 +1,196 @@
+"""Rounding, a defect of the native path, or a change of model or input: the word, and what it rests on. Pure.
+
+Only the reference arm can tell them apart, so without it none of the words is used and the reason is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from driftpin.comparison.facts import Comparison, TraceComparison
+from driftpin.environment.environment import Equality
+from driftpin.trace.health import Ill
+from driftpin.verdict.evidence import ReferenceEvidence, SignTest, sign_tests
+from driftpin.verdict.floors import SHIFT
+from driftpin.verdict.outcome import CanaryVerdict, Outcome
+
+ONE = 2.5  # shift limits (five yardsticks) that a single canary may reach before it speaks for itself
+NO_REFERENCE = "the baseline holds no reference scores"
+NOT_RUN = "the reference arm has not run beside this replay"
+
+
+class ChangeClass(StrEnum):
+    """What kind of change moved the numbers."""
+
+    ROUNDING = "rounding"  # the reference stayed, and the native arm is no farther from it than it was
+    NATIVE_PATH_DEFECT = "native_path_defect"  # the reference stayed, and the native arm went away from it
+    MODEL_OR_INPUT_CHANGE = "model_or_input_change"  # the reference moved too, or what it was asked did
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """The word with its evidence, or why there is none."""
+
+    word: ChangeClass | None
+    sentence: str  # complete in itself
+    absent: str | None = None  # why there is no word
+    tests: tuple[SignTest, ...] = ()
+    ratio: float | None = None  # of the deciding test: candidate's distance to the reference over the baseline's
+    farther: int | None = None
+    asked: int | None = None
+    p_value: float | None = None
+    reference_shift: float | None = None  # mean |Δ log-prob| between the two reference runs, in nats
+    reference_limit: float | None = None  # what it may reach: two of the reference's own yardsticks
+    label: str | None = None  # what the reference is, where it is not the weights as they are
+
+
+def diagnose(
+    comparison: Comparison, evidence: ReferenceEvidence | None, canaries: Sequence[CanaryVerdict]
+) -> Diagnosis | None:
+    """None where nothing changed."""
+    if not comparison.changed:
+        return None
+    if evidence is None:
+        return _without(NO_REFERENCE, ())
+    tests = sign_tests(evidence)
+    if evidence.comparison is None:
+        return _without(evidence.absent or NOT_RUN, tests)
+    word, why = _word(comparison, evidence, tests, canaries)
+    return _told(word, why, evidence, tests)
+
+
+def _word(
+    comparison: Comparison, evidence: ReferenceEvidence, tests: Sequence[SignTest], canaries: Sequence[CanaryVerdict]
+) -> tuple[ChangeClass, str]:
+    if moved := _asked_otherwise(comparison) or _reference_moved(evidence) or _only_chosen(comparison):
+        return ChangeClass.MODEL_OR_INPUT_CHANGE, moved
+    guilty = next((test for test in tests if test.significant), None)
+    if guilty is not None:
+        return ChangeClass.NATIVE_PATH_DEFECT, f"the reference stayed calm, and {_in_words(guilty)}"
+    if shifted := [c.canary for c in canaries if c.outcomes & {Outcome.SHIFTED, Outcome.BROKEN}]:
+        sentence = f"the reference stayed calm, while {len(shifted)} canaries moved more than rounding moves them"
+        return ChangeClass.NATIVE_PATH_DEFECT, sentence
+    return ChangeClass.ROUNDING, _calm_sentence(evidence, tests)
+
+
+def _asked_otherwise(comparison: Comparison) -> str | None:
+    asked = [t for t in comparison.changed if t.prompt is not None]
+    if not asked or len(asked) < sum(1 for t in comparison.changed if not t.mismatched):
+        return None
+    return "the model was asked something else: the prompts differ"
+
+
+def _reference_moved(evidence: ReferenceEvidence) -> str | None:
+    """By bits on the baseline's stack, where nothing may move at all; elsewhere beyond twice its own yardstick."""
+    assert evidence.comparison is not None  # noqa: S101 - the caller asked
+    changed = [t for t in evidence.comparison.changed if not t.identical]
+    if any(t.prompt for t in changed):
+        return "the reference was asked something else too: the prompts differ"
+    if any(Ill.NONFINITE in t.candidate_ills for t in changed):
+        return "the reference arm puts out numbers that are not finite"
+    if not changed:
+        return None
+    where = "on the same stack" if evidence.stack is Equality.SAME else _beyond(evidence)
+    return where and f"the reference moved too, {where}: {_size(evidence)}"
+
+
+def _beyond(evidence: ReferenceEvidence) -> str | None:
+    """In what respect the reference moved more than rounding moves it."""
+    shift, limit = reference_shift(evidence), reference_limit(evidence)
+    if limit is None:
+        return "and it has no yardstick to say by how much it may"
+    if shift is not None and shift > limit:
+        return "beyond its own rounding"
+    alone = _alone(evidence)
+    return alone and f"in {alone} far beyond its own rounding"
+
+
+def _alone(evidence: ReferenceEvidence) -> str | None:
+    """A canary that moved far although the mean over all did not: a fault on a path that few texts take."""
+    if evidence.comparison is None or evidence.floors is None:
+        return None
+    limits = evidence.floors
+    moved = ((t.key.canary, t.movement.mean_abs_logprob) for t in evidence.comparison.changed if t.movement)
+    return next((canary for canary, size in moved if size > ONE * limits.shift_limit(canary)), None)
+
+
+def _only_chosen(comparison: Comparison) -> str | None:
+    """Tokens part although no raw logit moved in any bit: what chooses among them changed."""
+    moved = [t for t in comparison.changed if not t.identical and not t.prompt and not t.mismatched]
+    if not moved or not all(_chosen_otherwise(t) for t in moved):
+        return None
+    return "every raw logit agrees up to the divergence: what chooses the token changed, not the model's numbers"
+
+
+def _chosen_otherwise(trace: TraceComparison) -> bool:
+    return trace.divergence is not None and trace.movement is not None and trace.movement.moved == 0
+
+
+def reference_shift(evidence: ReferenceEvidence) -> float | None:
+    """Mean |Δ log-prob| between the two reference runs over canaries, identical ones as zero; in nats."""
+    found = evidence.comparison
+    if found is None:
+        return None
+    moved = [t.movement.mean_abs_logprob for t in found.changed if t.movement]
+    count = len(found.identical) + len(moved)
+    return sum(moved) / count if count else None
+
+
+def reference_limit(evidence: ReferenceEvidence) -> float | None:
+    """Twice the reference arm's own rounding yardstick; None where it was blessed without."""
+    return None if evidence.floors is None else SHIFT * evidence.floors.logprob
+
+
+def _size(evidence: ReferenceEvidence) -> str:
+    shift, limit = reference_shift(evidence), reference_limit(evidence)
+    size = "by an unknown amount" if shift is None else f"mean |Δ log-prob| {shift:.2g}"
+    return size if limit is None else f"{size}, where rounding reaches {limit:.2g}"
+
+
+def _in_words(test: SignTest) -> str:
+    size = "infinitely far" if math.isinf(test.ratio) else f"{test.ratio:.3g} times as far"
+    return (
+        f"the native {test.probe.value} lies {size} from it as at blessing "
+        f"({test.farther} of {test.asked} canaries farther, p = {test.p_value:.2g})"
+    )
+
+
+def _calm_sentence(evidence: ReferenceEvidence, tests: Sequence[SignTest]) -> str:
+    calm = f"the reference stayed calm ({_size(evidence)})"
+    if not tests:
+        return f"{calm}, and no native distance to it changed"
+    told = "; ".join(_in_words(test) for test in tests)
+    weak = all(test.powerless or not test.resolved for test in tests)
+    return f"{calm}, and {told}" + ("; that many canaries could not have shown more" if weak else "")
+
+
+def _without(why: str, tests: tuple[SignTest, ...]) -> Diagnosis:
+    said = next((f"; {_in_words(test)}" for test in tests if test.significant), "")
+    return _with_test(
+        Diagnosis(word=None, sentence=f"rounding or defect cannot be told: {why}{said}", absent=why, tests=tests)
+    )
+
+
+def _told(word: ChangeClass, why: str, evidence: ReferenceEvidence, tests: tuple[SignTest, ...]) -> Diagnosis:
+    label = f" (reference: {evidence.label})" if evidence.label else ""
+    return _with_test(
+        Diagnosis(
+            word=word,
+            sentence=f"{word.value.replace('_', ' ')}: {why}{label}",
+            tests=tests,
+            reference_shift=reference_shift(evidence),
+            reference_limit=reference_limit(evidence),
+            label=evidence.label,
+        )
+    )
+
+
+def _with_test(told: Diagnosis) -> Diagnosis:
+    """The numbers of the test that says most: a significant one, else the one with the largest ratio."""
+    if not told.tests:
+        return told
+    best = max(told.tests, key=lambda test: (test.significant, test.ratio))
+    return replace(told, ratio=best.ratio, farther=best.farther, asked=best.asked, p_value=best.p_value)

@@ -1,0 +1,95 @@
+"""What the reference arm has to say of one native comparison, and the rule that weighs it. Pure.
+
+The rule needs no float32 run of the candidate: blessing stored the reference's log-probabilities of the baseline's
+tokens, and a one-sided sign test over canaries asks whether the candidate lies farther from them than the baseline
+did. The unit is the canary, never the token: positions of one text are not independent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from driftpin.comparison.distance import Distance
+from driftpin.comparison.facts import Comparison
+from driftpin.environment.environment import Equality
+from driftpin.trace.probe import Probe
+from driftpin.verdict.floors import Floors
+
+ALPHA = 0.005  # of each of the two tests, one per probe
+FARTHER = 1.2  # a ratio below is no defect, however many canaries agree: a thousand canaries would make 1.01 certain
+RESOLVED = 3.0  # baseline distance over the reference's own yardstick; below, the reference is no more precise
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceEvidence:
+    """The reference arm beside a comparison: distances always, its own comparison where it ran for the candidate."""
+
+    distances: tuple[Distance, ...] = ()  # of native executions that changed
+    floors: Floors | None = None  # of the reference arm, measured at blessing
+    comparison: Comparison | None = None  # the reference's own traces, baseline against candidate
+    stack: Equality = Equality.UNDETERMINED  # whether the reference ran on the baseline's stack
+    absent: str | None = None  # why there is no `comparison`
+    label: str | None = None  # what the reference is, where it is not the weights as they are
+    replay: str | None = None  # id of the candidate's reference replay
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignTest:
+    """Is the candidate farther from the reference than the baseline was, canary by canary?"""
+
+    probe: Probe
+    ratio: float  # sum of the candidate's distances over the sum of the baseline's
+    farther: int
+    asked: int  # canaries whose distance changed at all; equal ones say nothing
+    p_value: float  # probability of so many farther ones if both directions were equally likely
+    resolved: bool  # the baseline's own distance stands above the reference's yardstick
+
+    @property
+    def significant(self) -> bool:
+        """Farther in so many canaries, and by so much, that rounding does not explain it."""
+        return self.resolved and self.p_value <= ALPHA and self.ratio >= FARTHER
+
+    @property
+    def powerless(self) -> bool:
+        """So few canaries that even all of them together would not have been significant."""
+        return 0.5**self.asked > ALPHA
+
+
+def sign_test(distances: Sequence[Distance], probe: Probe, floors: Floors | None) -> SignTest | None:
+    """The test over one probe's first executions; None where there is none to ask."""
+    mine = [d for d in distances if d.key.probe is probe and d.key.repeat == 0 and d.baseline != d.candidate]
+    if not mine:
+        return None
+    old, new = sum(d.baseline for d in mine), sum(d.candidate for d in mine)
+    farther = sum(d.candidate > d.baseline for d in mine)
+    yardstick = floors.logprob if floors else 0.0
+    return SignTest(
+        probe=probe,
+        ratio=new / old if old > 0 else math.inf,
+        farther=farther,
+        asked=len(mine),
+        p_value=at_least(farther, len(mine)),
+        resolved=old / len(mine) > RESOLVED * yardstick,
+    )
+
+
+def at_least(farther: int, asked: int) -> float:
+    """P(X >= farther) for X binomial(asked, 1/2): the one-sided sign test (Dixon and Mood 1946)."""
+    return float(sum(math.comb(asked, n) for n in range(farther, asked + 1)) / 2**asked)
+
+
+def sign_tests(evidence: ReferenceEvidence) -> tuple[SignTest, ...]:
+    """Scores first, then decodes, which also pass through the key-value cache."""
+    tests = (sign_test(evidence.distances, probe, evidence.floors) for probe in (Probe.SCORE, Probe.DECODE))
+    return tuple(test for test in tests if test is not None)
+
+
+def farther_canaries(evidence: ReferenceEvidence | None) -> dict[str, Distance]:
+    """By canary: the distance that condemns it, where a significant test says that rounding is no explanation."""
+    if evidence is None:
+        return {}
+    guilty = {test.probe for test in sign_tests(evidence) if test.significant}
+    found = (d for d in evidence.distances if d.key.probe in guilty and d.ratio >= FARTHER)
+    return {d.key.canary: d for d in found}
