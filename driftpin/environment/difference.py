@@ -31,16 +31,24 @@ class FactDifference:
     rank: int  # 0 changes numbers most likely
 
 
-# First parts of fact names, likeliest to change numbers first; a section's other facts follow its last entry.
+# First parts of fact names, likeliest to change numbers first; a section's other facts follow its last entry. What a
+# person sets stands before what follows from it: MKL_CBWR before the instruction set that MKL then takes.
 LIKELIHOOD: dict[Section, tuple[str, ...]] = {
-    Section.MODEL: ("weights", "parameters", "config", "template", "generation", "sampling", "tokenizer", "keys"),
+    Section.MODEL: (
+        *("weights", "parameters", "config", "sampling.in_force", "sampling.mode", "template", "tokenizer"),
+        *("generation", "sampling", "keys"),
+    ),
     Section.STACK: (
-        *("dtype", "attention", "experts", "flag", "cache", "compile", "threads", "device", "isa"),
+        *("dtype", "attention.implementation", "attention", "experts", "cache", "compile"),
+        *("variable.ONEDNN_MAX_CPU_ISA", "variable.ONEDNN_DEFAULT_FPMATH_MODE", "variable.ATEN_CPU_CAPABILITY"),
+        *("variable.MKL_CBWR", "variable.MKL_ENABLE_INSTRUCTIONS", "variable.NVIDIA_TF32_OVERRIDE"),
+        *("variable.TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "variable.CUBLAS_WORKSPACE_CONFIG", "flag", "device", "isa"),
         *("library.torch", "library.triton", "library.nvidia", "library.cuda", "library.transformers", "driver"),
-        *("object", "library", "variable", "image"),
+        *("object", "flag.threads", "library", "variable", "image"),
     ),
     Section.BEHAVIOUR: (),
 }
+CAME_OR_WENT = ("flag", "experts")  # what one version has and another lacks was not set by anybody
 STRIDE = 100  # ranks per section
 UNDETERMINED_LAST = 1000  # what may be equal stands behind everything that is not
 
@@ -59,8 +67,9 @@ def equalities(a: Environment, b: Environment) -> dict[Section, Equality]:
 def rank(section: Section, name: str) -> int:
     """Place of a fact in the order of likelihood; smaller is likelier."""
     prefixes = LIKELIHOOD[section]
-    matching = [i for i, prefix in enumerate(prefixes) if _has_prefix(name, prefix)]
-    return list(Section).index(section) * STRIDE + (matching[0] if matching else len(prefixes))
+    matching = [(len(prefix), i) for i, prefix in enumerate(prefixes) if _has_prefix(name, prefix)]
+    place = max(matching)[1] if matching else len(prefixes)  # the longest prefix knows best
+    return list(Section).index(section) * STRIDE + place
 
 
 def _has_prefix(name: str, prefix: str) -> bool:
@@ -71,10 +80,19 @@ def _section(section: Section, a: Facts, b: Facts) -> Iterator[FactDifference]:
     for name in a.keys() | b.keys():
         kind = _kind(a, b, name)
         if kind is not None:
-            place = rank(section, name) + (UNDETERMINED_LAST if kind is Change.UNDETERMINED else 0)
+            place = _place(section, a, b, name)
             yield FactDifference(
                 section=section, name=name, kind=kind, before=a.get(name), after=b.get(name), rank=place
             )
+
+
+def _place(section: Section, a: Facts, b: Facts, name: str) -> int:
+    if _kind(a, b, name) is Change.UNDETERMINED:
+        return rank(section, name) + UNDETERMINED_LAST
+    lacking = a.get(name) is None or b.get(name) is None
+    if lacking and any(_has_prefix(name, prefix) for prefix in CAME_OR_WENT):
+        return list(Section).index(section) * STRIDE + len(LIKELIHOOD[section])
+    return rank(section, name)
 
 
 def _kind(a: Facts, b: Facts, name: str) -> Change | None:
