@@ -19,8 +19,9 @@ from driftpin.store import Store
 from driftpin.store.incident import IncidentKind
 from driftpin.store.replay import Replay, ReplayStatus
 from driftpin.verdict.kind import VerdictKind
-from driftpin.workflow.assess import Assessment, assess_replay, environment
+from driftpin.workflow.assess import Assessment, assess_replay
 from driftpin.workflow.confirm import Confirmation, confirm, worth_confirming
+from driftpin.workflow.sides import environment
 from monitor import cause
 from monitor.desk import Desk
 from monitor.judged import Judged

@@ -45,9 +45,11 @@ def bless(
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Replay the suite three times in every declared shape and make that the baseline."""
-    from driftpin.trace.health import Ill  # noqa: PLC0415 - start-up time
+    from driftpin.cli.runs import reference_of  # noqa: PLC0415 - start-up time
+    from driftpin.trace.health import Ill  # noqa: PLC0415
     from driftpin.workflow import shapes  # noqa: PLC0415
     from driftpin.workflow.bless import bless as make_baseline  # noqa: PLC0415
+    from driftpin.workflow.bless import refuse_unfit  # noqa: PLC0415
 
     session = current(context)
     config = session.config()
@@ -56,7 +58,16 @@ def bless(
         if done.target != target:
             raise NotFoundError(f"Replay {done.id} is of target {done.target!r}, not {target!r}.")
         ills = [Ill(name) for name in accept or ()]
-        made = make_baseline(store, done, who or login(), why, only_new=only is Only.NEW, accept=ills)
+        refuse_unfit(store, done, ills)
+        made = make_baseline(
+            store,
+            done,
+            who or login(),
+            why,
+            only_new=only is Only.NEW,
+            accept=ills,
+            reference=reference_of(store, config.store_url(), done),
+        )
     body = {"schema": shapes.BASELINES, "baselines": [shapes.baseline(made, current=True)]}
     emit(form, body, lambda c: c.print(f"blessed {plain(target)}@{made.number} from {made.replay_id}"))
 

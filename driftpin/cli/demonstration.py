@@ -143,7 +143,8 @@ class _Demo:
     def _bless(self, store: Store, order: Order) -> None:
         plan = bless_plan(order.operations)
         done = runs.run_order(store, self._url(), order, plan, "bless", "bless a baseline (three equal repeats)")
-        made = bless(store, done, login(), "demonstration")
+        reference = runs.reference_of(store, self._url(), done)
+        made = bless(store, done, login(), "demonstration", reference=reference)
         count = len(order.suite.canaries)
         self.console.print(f"[bold]blessed[/] {TARGET}@{made.number}: {count} canaries, three equal repeats each\n")
 
@@ -153,7 +154,8 @@ class _Demo:
         _, order = self._order(changed, step.attention)
         before = _rows(store)
         done = runs.run_order(store, self._url(), order, replay_plan(order.operations), "manual", "replay")
-        found = assess_replay(store, done, Policy.from_json(order.operations["policy"]))
+        policy = Policy.from_json(order.operations["policy"])
+        found = runs.referred(store, self._url(), assess_replay(store, done, policy), policy)
         body = shapes.replay_result(found, done, strict=False, text=True)
         screens.assessment(self.console, found, body, done)
         if VerdictKind.MATCH in step.expected:

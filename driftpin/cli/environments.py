@@ -51,8 +51,8 @@ def diff(
 
 
 def _environments(context: typer.Context, *references: str):  # type: ignore[no-untyped-def]
-    from driftpin.workflow.assess import environment  # noqa: PLC0415 - start-up time
     from driftpin.workflow.references import resolve  # noqa: PLC0415
+    from driftpin.workflow.sides import environment  # noqa: PLC0415 - start-up time
 
     session = current(context)
     with session.store(session.config()) as store:

@@ -19,6 +19,9 @@ def replay(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be executed, and stop")] = False,
     confirm: Annotated[bool, typer.Option("--confirm", help="repeat a change in fresh processes")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="numeric movement counts as drift")] = False,
+    reference: Annotated[
+        bool, typer.Option(help="run the float32 reference arm when stack or model changed, or on drift")
+    ] = True,
     form: FormatOption = Format.TEXT,
 ) -> int:
     """Run the target's suite once, compare it with its baseline, and say what changed."""
@@ -44,6 +47,8 @@ def replay(
         found = assess_replay(store, done, policy)
         if confirm:
             found = _confirmed(store, url, order, found, policy)
+        if reference:
+            found = runs.referred(store, url, found, policy)
         shown = order.operations["text"] == "show"
         body = shapes.replay_result(found, done, strict=strict, text=shown)
         emit(form, body, lambda c: screens.assessment(c, found, body, done))

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 from driftpin.cli.out import errors, plain
 from driftpin.errors import ReplayFailedError
 from driftpin.store.replay import Replay, ReplayStatus
+from driftpin.workflow.assess import assess_replay
+from driftpin.workflow.bless import SEEDS
 from driftpin.workflow.launch import Listener, launch
 from driftpin.workflow.order import Order, place
+from driftpin.workflow.refer import Referred, refer, run_beside, worth_referring
 
 if TYPE_CHECKING:
+    from driftpin.settings.policy import Policy
     from driftpin.store import Store
     from driftpin.trace.plan import Plan
+    from driftpin.workflow.assess import Assessment
 
 
 def run_order(store: Store, url: str, order: Order, plan: Plan, purpose: str, title: str) -> Replay:
@@ -28,6 +33,24 @@ def run_order(store: Store, url: str, order: Order, plan: Plan, purpose: str, ti
         kept = "" if done.trace_set is None else f" What it recorded is kept: `driftpin show {done.id}`."
         raise ReplayFailedError(f"Replay {done.id} {done.status}: {done.reason}", remedy=kept.strip() or None)
     return done
+
+
+def reference_of(store: Store, url: str, blessing: Replay) -> Referred:
+    """The reference arm's scores of a blessing's own tokens, with its own yardstick, under a progress bar."""
+    with progress(f"reference arm of {blessing.target}") as listener:
+        return run_beside(
+            store, blessing, blessing.trace_set or "", lambda queued: launch(store, url, queued, listener), SEEDS
+        )
+
+
+def referred(store: Store, url: str, found: Assessment, policy: Policy) -> Assessment:
+    """The same opinion with the reference arm's word, where the design asks for it; it runs here if need be."""
+    if not worth_referring(found):
+        return found
+    replay = found.candidate.replay
+    with progress(f"reference arm of {replay.target}") as listener:
+        refer(store, url, replay, listener)
+    return assess_replay(store, store.replays.get(replay.id), policy, found.reproduced)
 
 
 @contextmanager

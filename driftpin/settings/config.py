@@ -105,6 +105,7 @@ class Config:
             "routes": {severity: list(names) for severity, names in self.tables.routes},
             "probes": list(target.probes),
             "shapes": list(target.shapes),
+            "quorum": {"k": target.quorum.k, "n": target.quorum.n},
             **{key: getattr(target, key) for key in _AS_WRITTEN},
         }
 
@@ -121,7 +122,7 @@ _SHARED = (
     "image",
     "options",
 )
-_AS_WRITTEN = ("place", "repeats", "owner", "quota", "baseline_of", "grade")
+_AS_WRITTEN = ("place", "repeats", "owner", "quota", "baseline_of", "grade", "reference")
 
 
 def with_password(url: str, password: str) -> str:

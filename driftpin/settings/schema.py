@@ -8,10 +8,11 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo, model_validator
 
 from driftpin.canonical import canonical_json
 from driftpin.errors import CanonicalError
+from driftpin.settings.grade import Grade
 from driftpin.settings.policy import CONFIRMATIONS, DEFAULT_POLICY, SUBJECTS, Severity
 from driftpin.settings.quantity import bytes_of, seconds_of
 from driftpin.settings.recipe import Sampling
@@ -139,6 +140,19 @@ class BudgetTable(Table):
     when_busy: Literal["skip", "wait"] = "skip"
 
 
+class QuorumTable(Table):
+    """A finding counts when `k` of a canary's `n` repeats show it."""
+
+    k: Annotated[int, Field(ge=1, le=100)] = 2
+    n: Annotated[int, Field(ge=1, le=100)] = 3
+
+    @model_validator(mode="after")
+    def _reachable(self) -> QuorumTable:
+        if self.k > self.n:
+            raise ValueError(f"k = {self.k} of n = {self.n} repeats can never be reached")
+        return self
+
+
 class EngineName(StrEnum):
     """What runs a target's model."""
 
@@ -178,7 +192,9 @@ class TargetTable(Table):
     policy: Text = DEFAULT_POLICY
     quota: Bytes | None = None
     baseline_of: Text | None = None
-    grade: Literal["bitwise"] = "bitwise"
+    grade: Annotated[Grade, Field(strict=False)] = Grade.BITWISE  # what its repeats repeat: bits, tokens, or neither
+    quorum: QuorumTable = QuorumTable()  # asked of targets graded below bitwise only
+    reference: Literal["auto", "never"] = "auto"  # the float32 arm beside blessings and changes
 
 
 class PolicyTable(Table):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from typing import Any
 
-from driftpin.comparison.compare import compare, needed
+from driftpin.comparison.compare import compare
 from driftpin.comparison.facts import Comparison
 from driftpin.comparison.side import Side
 from driftpin.environment.difference import Change, FactDifference, difference
@@ -15,14 +15,14 @@ from driftpin.store import Store
 from driftpin.store.baselines import Baseline
 from driftpin.store.replay import Replay
 from driftpin.suite.revision import suite_changes
-from driftpin.trace.head import Head
-from driftpin.trace.layers import Layers
-from driftpin.trace.text import TraceText
-from driftpin.trace.traceset import Entry, TraceSet
-from driftpin.verdict.floors import Floors
+from driftpin.verdict.evidence import ReferenceEvidence
+from driftpin.verdict.floors import Floors, RepeatFloor
 from driftpin.verdict.judge import Circumstances, judge, unblessed
 from driftpin.verdict.verdict import Verdict
+from driftpin.workflow.evidence import Native, gather
+from driftpin.workflow.plans import quorum_of
 from driftpin.workflow.references import Reference, of_baseline, of_replay
+from driftpin.workflow.sides import environment, sides_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,8 @@ class Assessment:
     equalities: dict[Section, Equality] | None = None
     differences: tuple[FactDifference, ...] = ()
     elsewhere: tuple[str, ...] = ()  # device classes that have a baseline while this one has none
+    floors: Floors | None = None  # the rounding yardstick of the baseline
+    reference: ReferenceEvidence | None = None  # what the reference arm says; None where there is nothing to ask
     reproduced: bool | None = None  # whether confirming replays showed the same; None: none ran to its end
 
 
@@ -64,18 +66,21 @@ def assess(
     store: Store, baseline: Reference, candidate: Reference, policy: Policy, reproduced: bool | None = None
 ) -> Assessment:
     """Any reference against any other."""
-    sides = _side(store, baseline), _side(store, candidate)
-    wanted = needed(*sides)
-    sides = _filled(store, sides[0], wanted[0]), _filled(store, sides[1], wanted[1])
+    sides = sides_of(
+        store,
+        (baseline.suite_digest, candidate.suite_digest),
+        (baseline.trace_set, candidate.trace_set),
+    )
     comparison = compare(*sides)
     old, new = environment(store, baseline.replay), environment(store, candidate.replay)
     equalities = {section: equality(old.section(section), new.section(section)) for section in Section}
-    floors = None
-    if baseline.baseline is not None:
-        floors = Floors.from_json(store.baselines.bundle(baseline.baseline).get("floors"))
     differences = difference(old, new)
+    blessed = _blessed(store, baseline, candidate, Native(comparison=comparison, baseline=sides[0], candidate=sides[1]))
     circumstances = replace(
-        _circumstances(equalities, old, new, sides, reproduced), floors=floors, model_fact=_model_fact(differences)
+        _circumstances(equalities, old, new, sides, reproduced),
+        model_fact=_model_fact(differences),
+        quorum=quorum_of(store.targets.get(candidate.replay.revision_id).operations),
+        **blessed,
     )
     return Assessment(
         verdict=judge(comparison, circumstances, policy),
@@ -85,14 +90,21 @@ def assess(
         equalities=equalities,
         differences=differences,
         reproduced=reproduced,
+        floors=circumstances.floors,
+        reference=circumstances.evidence,
     )
 
 
-def environment(store: Store, replay: Replay) -> Environment:
-    """The environment of a replay; one that ended before it captured anything has an empty one."""
-    if replay.environment is None:
-        return Environment(model={}, stack={}, behaviour={})
-    return store.environments.get(replay.environment, replay.context)
+def _blessed(store: Store, baseline: Reference, candidate: Reference, native: Native) -> dict[str, Any]:
+    """What only a baseline has: the floors and the reference arm."""
+    if baseline.baseline is None:
+        return {}
+    bundle = store.baselines.bundle(baseline.baseline)
+    return {
+        "floors": Floors.from_json(bundle.get("floors")),
+        "repeat": RepeatFloor.from_json(bundle.get("repeat_floor")),
+        "evidence": gather(store, baseline.baseline, candidate.replay, native) if native.comparison.changed else None,
+    }
 
 
 def summary(found: Assessment) -> dict[str, object]:
@@ -100,31 +112,6 @@ def summary(found: Assessment) -> dict[str, object]:
     counts = {outcome.value: count for outcome, count in found.verdict.counts.items()}
     quiet = found.verdict.severity is Severity.NONE
     return {"counts": counts} | ({} if quiet else {"headline": found.verdict.headline})
-
-
-def _side(store: Store, reference: Reference) -> Side:
-    return Side(
-        suite=store.suites.get(reference.suite_digest).suite, traces=_parsed(store.blobs.get(reference.trace_set))
-    )
-
-
-@lru_cache(maxsize=8)
-def _parsed(manifest: bytes) -> TraceSet:
-    """Manifests are held against each other again and again; equal ones become one object, which compares at once."""
-    return TraceSet.from_bytes(manifest)
-
-
-def _filled(store: Store, side: Side, entries: list[Entry]) -> Side:
-    """The same side with the blobs that a comparison will ask for, read in bulk."""
-    heads = store.blobs.get_many([e.head for e in entries if e.head])
-    layers = store.blobs.get_many([e.layers for e in entries if e.layers])
-    texts = store.blobs.get_many([e.text for e in entries if e.text])
-    return replace(
-        side,
-        heads={digest: Head.from_bytes(data) for digest, data in heads.items()},
-        layers={digest: Layers.from_bytes(data) for digest, data in layers.items()},
-        texts={digest: TraceText.from_bytes(data) for digest, data in texts.items()},
-    )
 
 
 def _circumstances(

@@ -10,6 +10,7 @@ from driftpin.comparison.compare import repeats_differ
 from driftpin.comparison.side import Side
 from driftpin.environment.environment import Equality, Section, equality
 from driftpin.errors import BlessError
+from driftpin.settings.grade import Grade, grade_of
 from driftpin.store import Store
 from driftpin.store.baselines import Baseline
 from driftpin.store.replay import Replay, ReplayStatus
@@ -18,12 +19,17 @@ from driftpin.trace.health import Ill
 from driftpin.trace.plan import Plan
 from driftpin.trace.probe import Arm, Probe, Shape
 from driftpin.trace.traceset import KIND, Entry, TraceSet
-from driftpin.verdict.floors import Floors, Perturbed, floors_of
+from driftpin.verdict.floors import RepeatFloor
+from driftpin.verdict.repeat import Pair, pairs_to_ask, repeat_floor
+from driftpin.workflow.bundled import bundled_reference
+from driftpin.workflow.refer import Referred
 from driftpin.workflow.references import of_replay
+from driftpin.workflow.yardstick import measured_floors
 
 LEAST_REPEATS = 3
 SEEDS = 4  # of the rounding yardstick
 BUNDLE = "driftpin.baseline/1"
+NO_REFERENCE = Referred(absent="the baseline was blessed without a reference replay")
 AGAIN = "Bless a finished one."
 
 
@@ -43,20 +49,28 @@ def blessing_plan(shapes: Iterable[Shape], repeats: int = LEAST_REPEATS, only: I
 
 
 def bless(
-    store: Store, replay: Replay, who: str, why: str, *, only_new: bool = False, accept: Iterable[Ill] = ()
+    store: Store,
+    replay: Replay,
+    who: str,
+    why: str,
+    *,
+    only_new: bool = False,
+    accept: Iterable[Ill] = (),
+    reference: Referred = NO_REFERENCE,
 ) -> Baseline:
     """Make a replay the baseline of its target and device class; with `only_new` its canaries join the current one.
 
-    Raises `BlessError` for a replay that did not finish, has fewer than three repeats, does not repeat itself, lacks
-    a canary, or holds an ill trace that is not in `accept`.
+    `reference` is the reference replay that scored this replay's tokens. Raises `BlessError` for a replay that did
+    not finish, has fewer than three repeats, does not repeat itself as its grade demands, lacks a canary, or holds an
+    ill trace that is not in `accept`.
     """
-    traces = store.traces.set(of_replay(replay).trace_set)
-    _refuse_unfit(store, replay, traces, frozenset(accept))
+    traces = refuse_unfit(store, replay, accept)
     device_class = replay.device_class or "unknown"
     merged = _successor(store, replay, traces, device_class) if only_new else traces
     digest = store.blobs.put(merged.to_bytes(), KIND) if only_new else None
     store.blobs.put(ordinary(merged).to_bytes(), KIND)
     floors = measured_floors(store, merged)
+    current = store.baselines.current(replay.target, device_class) if only_new else None
     bundle: dict[str, Any] = {
         "schema": BUNDLE,
         "trace_set": merged.digest,
@@ -64,27 +78,20 @@ def bless(
         "suite": replay.suite_digest,
         "repeats": replay.plan.repeats,
         "shapes": [shape.value for shape in replay.plan.shapes],
+        "grade": grade_of(store.targets.get(replay.revision_id).operations),
         "floors": None if floors is None else floors.to_json(),
+        "repeat_floor": measured_repeats(store, merged, replay.plan.repeats).to_json(),
+        "reference": bundled_reference(store, replay, merged, reference, current),
     }
     return store.baselines.put(replay.target, device_class, replay.id, bundle, who, why, trace_set=digest)
 
 
-def measured_floors(store: Store, traces: TraceSet) -> Floors | None:
-    """The rounding yardstick of a blessing's perturbed scores; None where it has none."""
-    by_key = traces.by_key()
-    other = [e for e in traces.entries if e.key.shape is Shape.PERTURBED and e.head]
-    pairs = [(by_key[replace(e.key, shape=Shape.ALONE, repeat=0)], e) for e in other]
-    perturbed = [
-        Perturbed(
-            canary=new.key.canary,
-            head=store.traces.head(old),
-            other=store.traces.head(new),
-            layers=store.traces.layers(old),
-            other_layers=store.traces.layers(new),
-        )
-        for old, new in pairs
-    ]
-    return floors_of(perturbed, len({e.key.repeat for e in other}))
+def measured_repeats(store: Store, traces: TraceSet, repeats: int) -> RepeatFloor:
+    """How far the blessing's repeats and shapes moved, read only where their heads differ by content."""
+    by_key = {e.key: e for e in traces.entries if e.head and e.key.shape is not Shape.PERTURBED}
+    asked = pairs_to_ask(list(by_key), {key: e.head or "" for key, e in by_key.items()})
+    pairs = [Pair(key=k, first=store.traces.head(by_key[a]), other=store.traces.head(by_key[k])) for a, k in asked]
+    return repeat_floor(pairs, list(by_key), repeats)
 
 
 def ordinary(traces: TraceSet) -> TraceSet:
@@ -93,9 +100,13 @@ def ordinary(traces: TraceSet) -> TraceSet:
     return TraceSet.of(once)
 
 
-def _refuse_unfit(store: Store, replay: Replay, traces: TraceSet, accept: frozenset[Ill]) -> None:
+def refuse_unfit(store: Store, replay: Replay, accept: Iterable[Ill] = ()) -> TraceSet:
+    """The traces of a replay that is fit to be blessed; raises `BlessError` as `bless` would, before anything runs."""
+    traces = store.traces.set(of_replay(replay).trace_set)
     if replay.status is not ReplayStatus.FINISHED:
         raise BlessError(f"Replay {replay.id} is {replay.status}: {replay.reason or 'it has not ended'}.", remedy=AGAIN)
+    if replay.plan.arm is Arm.REFERENCE:
+        raise BlessError(f"Replay {replay.id} is of the reference arm.", remedy=f"Bless {replay.beside} instead.")
     if replay.plan.repeats < LEAST_REPEATS:
         raise BlessError(
             f"Replay {replay.id} ran every canary {replay.plan.repeats} time(s); a baseline needs {LEAST_REPEATS}.",
@@ -103,12 +114,22 @@ def _refuse_unfit(store: Store, replay: Replay, traces: TraceSet, accept: frozen
         )
     _refuse_gaps(replay, traces.entries)
     suite = store.suites.get(replay.suite_digest).suite
-    if differing := repeats_differ(Side(suite=suite, traces=traces)):
+    _refuse_unsteady(store, replay, Side(suite=suite, traces=traces))
+    _refuse_ill(replay, traces.entries, frozenset(accept))
+    return traces
+
+
+def _refuse_unsteady(store: Store, replay: Replay, side: Side) -> None:
+    """A bitwise target repeats every bit, one graded `tokens` every token; one graded `unstable` promises nothing."""
+    grade = grade_of(store.targets.get(replay.revision_id).operations)
+    differing, by_key = repeats_differ(side), side.traces.by_key()
+    if grade is Grade.TOKENS:
+        differing = tuple(k for k in differing if by_key[k].text != by_key[replace(k, repeat=0)].text)
+    if differing and grade is not Grade.UNSTABLE:
         raise BlessError(
             f"Replay {replay.id} does not repeat itself: {len(differing)} executions differ, first {differing[0]}.",
-            remedy="Find what is not deterministic (`driftpin env show`), then bless again.",
+            remedy="Find what is not deterministic (`driftpin env show`), or give the target a lower `grade`.",
         )
-    _refuse_ill(replay, traces.entries, accept)
 
 
 def _refuse_gaps(replay: Replay, entries: Iterable[Entry]) -> None:

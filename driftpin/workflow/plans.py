@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from driftpin.settings.grade import Grade, grade_of
 from driftpin.store import Store
 from driftpin.store.replay import Replay, ReplayStatus
 from driftpin.trace.plan import BASELINE, Plan
-from driftpin.trace.probe import Probe, Shape
+from driftpin.trace.probe import Arm, Probe, Shape
+from driftpin.verdict.quorum import Quorum
 from driftpin.workflow.bless import blessing_plan
 from driftpin.workflow.order import Order
 
@@ -16,8 +18,15 @@ DRY = "driftpin.dry_run/1"
 
 
 def replay_plan(operations: Mapping[str, Any]) -> Plan:
-    """Native arm, the target's probes, alone, once; scores are forced on the baseline's tokens."""
-    return Plan(probes=tuple(Probe(p) for p in operations["probes"]), score_on=BASELINE)
+    """Native arm, the target's probes, alone, as often as its quorum asks, scored on the baseline's tokens."""
+    probes = tuple(Probe(p) for p in operations["probes"])
+    return Plan(probes=probes, score_on=BASELINE, repeats=quorum_of(operations).n)
+
+
+def quorum_of(operations: Mapping[str, Any]) -> Quorum:
+    """k of n, on targets graded below bitwise; one execution is enough for one that repeats every bit."""
+    asked = operations.get("quorum") or {}
+    return Quorum(**asked) if grade_of(operations) is not Grade.BITWISE else Quorum()
 
 
 def bless_plan(operations: Mapping[str, Any], only: tuple[str, ...] = ()) -> Plan:
@@ -50,7 +59,8 @@ def dry(store: Store, order: Order, plan: Plan) -> dict[str, Any]:
 
 def _seconds_per_execution(store: Store, target: str) -> float | None:
     past = store.replays.list(target, limit=20, status=ReplayStatus.FINISHED)
-    return next((seconds for row in past if (seconds := _measured(store, row)) is not None), None)
+    native = (row for row in past if row.plan.arm is Arm.NATIVE)
+    return next((seconds for row in native if (seconds := _measured(store, row)) is not None), None)
 
 
 def _measured(store: Store, row: Replay) -> float | None:

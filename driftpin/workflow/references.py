@@ -8,6 +8,7 @@ from driftpin.errors import NotFoundError
 from driftpin.store import Store
 from driftpin.store.baselines import Baseline
 from driftpin.store.replay import Replay
+from driftpin.trace.probe import Arm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,7 @@ def of_baseline(store: Store, baseline: Baseline, label: str | None = None) -> R
 
 
 def _last(store: Store, target: str, text: str) -> Reference:
-    replay = store.replays.last(target)
+    replay = store.replays.last(target, arm=Arm.NATIVE)
     if replay is None:
         raise NotFoundError(f"Target {target!r} has no finished replay.", remedy=f"Run `driftpin replay {target}`.")
     return of_replay(replay, text)

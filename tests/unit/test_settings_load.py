@@ -107,6 +107,8 @@ def test_operations_are_json_in_seconds_and_bytes(main: Path) -> None:
         "quota": 200_000_000,
         "baseline_of": "try-me",
         "grade": "bitwise",
+        "quorum": {"k": 2, "n": 3},
+        "reference": "auto",
     }
     restored = Policy.from_json(policy)
     assert restored.confirm == 3

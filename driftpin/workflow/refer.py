@@ -1,0 +1,121 @@
+"""The reference replay: the same suite in float32 and strict arithmetic, `score` only, beside a native replay.
+
+Blessing runs one on the baseline's own tokens, and one runs beside a replay whose stack or model changed or that
+drifted. Knows when and on which tokens; nothing of how an engine computes.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from driftpin.environment.environment import Equality, Section
+from driftpin.errors import StoreError
+from driftpin.store import Store
+from driftpin.store.baselines import Baseline
+from driftpin.store.replay import ENDED, Replay, ReplayStatus
+from driftpin.trace.plan import Plan
+from driftpin.trace.probe import Arm, Probe
+from driftpin.verdict.kind import VerdictKind
+from driftpin.workflow.launch import Listener, launch
+
+if TYPE_CHECKING:
+    from driftpin.workflow.assess import Assessment
+
+PURPOSE = "reference"
+NEVER = "never"  # of a target's operation `reference`
+TURNED_OFF = 'the target says reference = "never"'
+NOT_ORDERED = "the reference replay could not be ordered"
+
+Run = Callable[[Replay], Replay]  # runs a queued replay to its end
+
+# A verdict that says nothing about numbers needs no arbiter.
+ASKING = frozenset({VerdictKind.BROKEN, VerdictKind.UNSTABLE, VerdictKind.DRIFT, VerdictKind.NUMERIC})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Referred:
+    """A reference replay that ran to its end, or why there is none."""
+
+    replay: Replay | None = None
+    absent: str | None = None
+
+
+def wanted(operations: Mapping[str, Any]) -> bool:
+    """Whether the target has a reference arm at all."""
+    return bool(operations.get("reference", "auto") != NEVER)
+
+
+def worth_referring(found: Assessment) -> bool:
+    """On a changed stack or model, and on native drift; only where the baseline has a reference to hold it against."""
+    if found.reference is None or found.reference.comparison is not None or found.verdict.kind not in ASKING:
+        return False
+    equalities = found.equalities or {}
+    moved = Equality.DIFFERENT in (equalities.get(Section.MODEL), equalities.get(Section.STACK))
+    return moved or found.verdict.kind is not VerdictKind.NUMERIC
+
+
+def refer(
+    store: Store,
+    url: str,
+    replay: Replay,
+    listener: Listener,
+    *,
+    limit_seconds: float | None = None,
+    stop: threading.Event | None = None,
+) -> Referred:
+    """Run the reference replay beside a judged native one, on the tokens of the baseline that judged it."""
+    judged = store.replays.get(replay.id).baseline_id
+    if judged is None:
+        return Referred(absent="the replay was not judged against a baseline")
+    tokens = store.baselines.get(judged).trace_set
+    return run_beside(store, replay, tokens, lambda queued: launch(store, url, queued, listener, limit_seconds, stop))
+
+
+def run_beside(store: Store, replay: Replay, tokens: str, run: Run, yardstick: int = 0) -> Referred:
+    """Order and run; `tokens` is the trace set (digest) whose decodes are scored. One that ran already is reused."""
+    if not wanted(store.targets.get(replay.revision_id).operations):
+        return Referred(absent=TURNED_OFF)
+    plan = reference_plan(replay.plan, tokens, yardstick)
+    ran = next((r for r in store.replays.beside(replay.id) if r.plan == plan and r.status in ENDED), None)
+    return ended(ran if ran and ran.status is ReplayStatus.FINISHED else run(_ordered(store, replay, plan)))
+
+
+def reference_plan(native: Plan, tokens: str, yardstick: int = 0) -> Plan:
+    """Scores alone, once, of the canaries that the native plan ran."""
+    return Plan(probes=(Probe.SCORE,), arm=Arm.REFERENCE, score_on=tokens, only=native.only, yardstick=yardstick)
+
+
+def ended(replay: Replay) -> Referred:
+    """What an ended reference replay comes to."""
+    if replay.status is not ReplayStatus.FINISHED:
+        return Referred(absent=f"the reference replay {replay.id} {replay.status}: {replay.reason}")
+    return Referred(replay=replay)
+
+
+def _ordered(store: Store, replay: Replay, plan: Plan) -> Replay:
+    queued = store.replays.create(
+        store.targets.get(replay.revision_id),
+        replay.suite_digest,
+        plan,
+        host=socket.gethostname(),
+        device=replay.device,
+        purpose=PURPOSE,
+        beside=replay.id,
+    )
+    if queued is None:  # only a due time can be taken
+        raise StoreError(f"{NOT_ORDERED} beside {replay.id}.")
+    return queued
+
+
+def beside(store: Store, replay: Replay, baseline: Baseline) -> Referred:
+    """The newest reference replay of a native one on that baseline's tokens, or why there is none."""
+    if not wanted(store.targets.get(replay.revision_id).operations):
+        return Referred(absent=TURNED_OFF)
+    ran = [r for r in store.replays.beside(replay.id) if r.plan.score_on == baseline.trace_set and r.status in ENDED]
+    if not ran:
+        return Referred()
+    return ended(next((r for r in ran if r.status is ReplayStatus.FINISHED), ran[0]))
