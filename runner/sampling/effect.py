@@ -28,7 +28,9 @@ class Setting:
     effect: Effect
     neutral: Any
     why: str
-    also: tuple[Any, ...] = ()  # further values that do nothing, but that we do not write
+    also: tuple[
+        Any, ...
+    ] = ()  # further values that do nothing or that some version has by itself; we do not write them
 
     def is_neutral(self, value: Any) -> bool:
         """True where `value` does nothing: unset, empty, or the neutral value (library defaults differ by version)."""

@@ -10,18 +10,16 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from transformers import GenerationConfig
-
 from driftpin.errors import CannotMeasureError, ConfigError
 from driftpin.settings.recipe import Recipe, Sampling
 from driftpin.suite.canary import CanarySettings
 from runner.sampling.asked import checked
 from runner.sampling.effect import KEPT, Effect
+from runner.sampling.installed import known_names, make
 from runner.sampling.report import SamplingReport, sort_file, would_have_applied
 from runner.sampling.table import SETTINGS
 
 GREEDY = {"do_sample": False, "num_beams": 1, "num_return_sequences": 1}
-make: Any = GenerationConfig  # its constructor is not annotated
 REMEDY = 'Set sampling = "clean", or give the neutral value by name in the target\'s generation settings ({example}).'
 
 
@@ -29,11 +27,6 @@ class Generates(Protocol):
     """A loaded model, as far as sampling is concerned."""
 
     generation_config: Any
-
-
-def known_names() -> frozenset[str]:
-    """Every setting that the installed transformers' GenerationConfig has."""
-    return frozenset(make().to_dict())
 
 
 def install(model: Generates, recipe: Recipe) -> SamplingReport:

@@ -9,6 +9,7 @@ from typing import Any
 from driftpin.environment.fact import Fact
 from driftpin.settings.recipe import Sampling
 from runner.sampling.effect import KEPT, Effect
+from runner.sampling.installed import known_names
 from runner.sampling.table import SETTINGS
 
 
@@ -22,7 +23,7 @@ class SamplingReport:
     file_acts: Mapping[str, Any]  # what the file would have applied to a greedy call, refused settings included
     file_inert: Mapping[str, Any]  # in the file, without effect under greedy
     file_overridden: Mapping[str, Any]  # in the file, but decided by driftpin: length, cache, outputs
-    file_unclassified: Mapping[str, Any]  # in the file, unknown to the table: not known to act
+    file_unclassified: Mapping[str, Any]  # in the file, unknown to the table or to this transformers: not known to act
     end_ids: tuple[int, ...]  # an output ends with any of these; empty where the file names none
 
     def facts(self) -> dict[str, Fact]:
@@ -48,17 +49,18 @@ def would_have_applied(generation_config: Any) -> dict[str, Any]:
 
 def sort_file(generation_config: Any) -> dict[str, dict[str, Any]]:
     """The `file_` parts of a report by field name."""
-    values = values_of(generation_config)
+    values, known = values_of(generation_config), known_names()
     return {
         "file_acts": _with_effect(values, Effect.ACTS, Effect.REFUSED),
         "file_inert": _with_effect(values, Effect.INERT),
         "file_overridden": _with_effect(values, Effect.OURS),
-        "file_unclassified": {name: value for name, value in values.items() if name not in SETTINGS},
+        "file_unclassified": {name: value for name, value in values.items() if name not in SETTINGS.keys() & known},
     }
 
 
 def _with_effect(values: Mapping[str, Any], *effects: Effect) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if _counts(name, value, effects)}
+    known = known_names()
+    return {name: value for name, value in values.items() if name in known and _counts(name, value, effects)}
 
 
 def _counts(name: str, value: Any, effects: tuple[Effect, ...]) -> bool:

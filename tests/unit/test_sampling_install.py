@@ -165,6 +165,16 @@ def test_custom_entries_of_the_file_are_reported_and_stay_only_as_shipped(llama:
     assert llama.generation_config.chat_format == "x"
 
 
+def contradictory() -> list[tuple[dict[str, Any], str]]:
+    """Settings that the installed version itself refuses together; older ones take them."""
+    together = {"suppress_tokens": [5], "forced_eos_token_id": 5}
+    try:
+        GenerationConfig(**together)
+    except ValueError:
+        return [(together, "transformers refuses")]
+    return []
+
+
 @pytest.mark.parametrize(
     ("generation", "says"),
     [
@@ -179,8 +189,9 @@ def test_custom_entries_of_the_file_are_reported_and_stay_only_as_shipped(llama:
         ({"eos_token_id": 3}, "set by driftpin"),
         ({"repetition_penalty": "high"}, "a number"),
         ({"renormalize_logits": 3}, "true or false"),
-        ({"forced_decoder_ids": [[1, 2]]}, "has no forced_decoder_ids"),
-        ({"suppress_tokens": [5], "forced_eos_token_id": 5}, "transformers refuses"),
+        ({"forced_decoder_ids": [[1, 2]]}, "stops every call"),
+        ({"diversity_penalty": 1.0}, "groups of beams"),
+        *contradictory(),
     ],
 )
 def test_what_cannot_be_asked_for_is_a_configuration_error(llama: Any, generation: dict[str, Any], says: str) -> None:

@@ -1,27 +1,16 @@
-"""The table knows every setting of the installed transformers, and of the older ones that are supported."""
+"""The table by itself: reasons, effects of well-known settings, and which values count as unset.
+
+That it is complete is tested in test_sampling_defined.py, that it is right in test_sampling_behaviour.py.
+"""
 
 from __future__ import annotations
 
 import pytest
 from transformers import GenerationConfig
 
-from runner.sampling import SETTINGS, Effect, known_names
-
-OF_4_48 = {
-    "constraints", "diversity_penalty", "dola_layers", "encoder_no_repeat_ngram_size", "force_words_ids",
-    "generation_kwargs", "guidance_scale", "low_memory", "max_matching_ngram_size", "num_beam_groups",
-    "penalty_alpha", "prompt_lookup_num_tokens", "return_legacy_cache", "token_healing", "watermarking_config",
-}  # fmt: skip
-
-
-def test_every_setting_of_the_installed_version_is_classified() -> None:
-    names = set(GenerationConfig().to_dict()) | known_names()
-    assert len(names) > 60
-    assert names - set(SETTINGS) == set()
-
-
-def test_settings_of_older_versions_are_classified() -> None:
-    assert set() == OF_4_48 - set(SETTINGS)
+from runner.sampling import SETTINGS, Effect
+from runner.sampling.effect import KEPT
+from runner.sampling.report import sort_file
 
 
 def test_every_setting_says_why() -> None:
@@ -44,9 +33,20 @@ def test_well_known_settings_have_their_effect(name: str, effect: Effect) -> Non
     assert SETTINGS[name].effect is effect
 
 
-def test_library_defaults_of_any_version_are_neutral() -> None:
-    """4.57's GenerationConfig() has values where 5.24's has None; neither may be reported as acting."""
-    filled = GenerationConfig._get_default_generation_params() | {"min_new_tokens": 0, "guidance_scale": 1.0}
-    checked = [SETTINGS[name] for name in filled if SETTINGS[name].effect in (Effect.ACTS, Effect.REFUSED)]
-    assert len(checked) >= 10
-    assert [setting.name for setting in checked if not setting.is_neutral(filled[setting.name])] == []
+def test_library_defaults_count_as_unset() -> None:
+    """4.57's GenerationConfig() has values where 5.24's has None; neither may be reported as found in a file."""
+    empty = GenerationConfig()
+    in_use = getattr(GenerationConfig, "_get_default_generation_params", dict)()  # version 5 fills these in per call
+    named = {name: value for name, value in {**empty.to_dict(), **in_use}.items() if SETTINGS[name].neutral is not KEPT}
+    assert len(named) >= 50
+    assert {name: value for name, value in named.items() if not SETTINGS[name].is_neutral(value)} == {}
+    assert [part for part in sort_file(empty).values() if part] == []
+
+
+def test_a_setting_that_this_version_lacks_is_not_said_to_act() -> None:
+    """The table knows more than any one version; `assistant_model` stands for one that is gone."""
+    file = GenerationConfig()
+    file.repetition_penalty = 1.1
+    file.assistant_model = "elsewhere"  # an argument of generate, in no version a setting of the file
+    assert sort_file(file)["file_acts"] == {"repetition_penalty": 1.1}
+    assert sort_file(file)["file_unclassified"] == {"assistant_model": "elsewhere"}
