@@ -12,7 +12,18 @@ from typing import Annotated
 
 import typer
 
-from driftpin.cli import baseline, compare, configuration, database, environments, replay, service, start, suites
+from driftpin.cli import (
+    baseline,
+    compare,
+    configuration,
+    database,
+    environments,
+    replay,
+    report,
+    service,
+    start,
+    suites,
+)
 from driftpin.cli.out import errors, plain
 from driftpin.cli.session import Session
 from driftpin.errors import DriftpinError, ReplayInterruptedError
@@ -41,7 +52,7 @@ def options(
     context.obj = Session(config_path=config, flags=flags)
 
 
-for module in (start, replay, compare, environments, service):
+for module in (start, replay, compare, report, environments, service):
     module.register(app)
 app.add_typer(baseline.app, name="baseline")
 app.add_typer(suites.app, name="suite")
