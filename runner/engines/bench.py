@@ -20,6 +20,7 @@ from driftpin.trace.layers import Layers
 from driftpin.trace.probe import Arm, Greedy, Probe, Shape, StopReason
 from runner.engines.batching import Batch, Vocabulary, build
 from runner.engines.caches import cache_arguments
+from runner.engines.compiling import uncompiled
 from runner.engines.perturbation import DECLARED, perturbation
 from runner.recording import assemble
 from runner.recording.recorder import DecodeRecorder, Recording, ScoreRecorder
@@ -60,7 +61,7 @@ class Bench:
     def generate(self, batch: Batch, arguments: Mapping[str, Any], **more: Any) -> Any:
         """The model's ordinary `generate`, compilation off; what it returns."""
         cache = cache_arguments(self.model, self.static_length, batch.rows)
-        given = {"disable_compile": True, **arguments, **cache, **more}
+        given = {**uncompiled(self.model), **arguments, **cache, **more}
         return self.model.generate(input_ids=batch.ids, attention_mask=batch.mask, **given)
 
     @torch.inference_mode()
