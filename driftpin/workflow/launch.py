@@ -19,6 +19,7 @@ from driftpin.settings.process import child_environment
 from driftpin.store import Store
 from driftpin.store.replay import ENDED, Replay, ReplayStatus
 
+WORKER = "runner.worker"  # the module that runs a replay
 STORE_VARIABLE = "DRIFTPIN_WORKER_STORE"
 GRACE_SECONDS = 20.0  # between asking a worker to stop and killing it
 POLL_SECONDS = 0.1  # between two looks at `stop`
@@ -34,14 +35,16 @@ def launch(
     listener: Listener,
     limit_seconds: float | None = None,
     stop: threading.Event | None = None,
+    worker: str = WORKER,
 ) -> Replay:
     """Run a queued replay in a child process and return it as it ended.
 
     KeyboardInterrupt or `stop` interrupts the child first. One that takes longer than `limit_seconds` has failed.
+    `worker` is the module that the child runs, with the replay's id as its argument.
     """
     recipe = store.targets.get(replay.revision_id).recipe
     environment = dict(os.environ) | child_environment(recipe) | {STORE_VARIABLE: url}
-    command = [sys.executable, "-m", "runner.worker", replay.id]
+    command = [sys.executable, "-m", worker, replay.id]
     # A session of its own: an interrupt of the terminal reaches the child through us, once.
     with subprocess.Popen(
         command,

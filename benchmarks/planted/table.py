@@ -1,0 +1,135 @@
+"""The matrix as Markdown. Pure: rows in, text out; every number is the product's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from benchmarks.planted.change import ALONE, EAGER, Kind
+from benchmarks.planted.grade import Mark, grade
+from benchmarks.planted.prompts import Half
+from benchmarks.planted.row import Key, Row
+
+HEADER = (
+    "| change | expected | verdict | class | first place | D / F | shift ÷ yardstick | ratio | s | held out | fit |"
+)
+SHORT = {"rounding": "rounding", "native_path_defect": "native path", "model_or_input_change": "model or input"}
+PARTS = (
+    ("Benign changes", (Kind.BENIGN, Kind.REFUSED), ALONE),
+    ("Faults alone", (Kind.FAULT,), ALONE),
+    ("Faults on top of eager attention", (Kind.FAULT,), EAGER),
+)
+
+
+def table(rows: Iterable[Row]) -> str:
+    """Every model's parts, a summary before them and the misses behind."""
+    held, fit = _half(rows, Half.HELD), {_same(row): row for row in _half(rows, Half.FIT)}
+    models = list(dict.fromkeys(row.model for row in held))
+    parts = [_summary(held, "Held-out half"), _summary(list(fit.values()), "Fit half")]
+    parts += [_model(model, [row for row in held if row.model == model], fit) for model in models]
+    parts += [_misses([*held, *fit.values()])]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _same(row: Row) -> Key:
+    """The key of the held-out row that asks the same."""
+    return row.model, Half.HELD.value, row.change, row.beside
+
+
+def _half(rows: Iterable[Row], half: Half) -> list[Row]:
+    return [row for row in rows if row.half == half.value]
+
+
+def _summary(rows: Sequence[Row], title: str) -> str:
+    if not rows:
+        return ""
+    lines = [f"**{title}**, rows by mark:", "", f"| | rows | {' | '.join(Mark)} |", "|---|---|" + "---|" * len(Mark)]
+    for what, kinds, beside in PARTS:
+        chosen = [row for row in rows if row.kind in kinds and row.beside == beside]
+        counts = Counter(grade(row).mark for row in chosen)
+        lines.append(f"| {what.lower()} | {len(chosen)} | {' | '.join(str(counts[mark]) for mark in Mark)} |")
+    return "\n".join(lines)
+
+
+def _model(model: str, rows: Sequence[Row], fit: dict[Key, Row]) -> str:
+    parts = [f"### {model}"]
+    for title, kinds, beside in PARTS:
+        chosen = [row for row in rows if row.kind in kinds and row.beside == beside]
+        if chosen:
+            lines = [_line(row, fit.get(_same(row))) for row in chosen]
+            rule = "|" + "---|" * (HEADER.count("|") - 1)
+            parts.append("\n".join([f"{title}:", "", HEADER, rule, *lines]))
+    return "\n\n".join(parts)
+
+
+def _line(row: Row, other: Row | None) -> str:
+    cells = (
+        row.what,
+        _expected(row),
+        _verdict(row),
+        SHORT.get(row.word or "", "–"),
+        _place(row),
+        f"{_number(row.divergence)} / {_number(row.limit)}" if row.divergence is not None else "–",
+        _number(row.times),
+        _ratio(row),
+        f"{row.seconds:.0f}",
+        grade(row).mark.value,
+        "" if other is None else grade(other).mark.value,
+    )
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _expected(row: Row) -> str:
+    if row.kind == Kind.REFUSED:
+        return "cannot run"
+    words = "/".join(SHORT[word] for word in row.expected["classes"] if word in SHORT)
+    verdicts = "/".join(row.expected["verdicts"])
+    block = row.expected["block"]
+    return f"{verdicts}; {words}" + (f"; {_short(block)}" if block else "")
+
+
+def _verdict(row: Row) -> str:
+    if row.failed is not None:
+        return "did not run"
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in row.counts.items())
+    return f"{row.verdict} ({row.severity}): {counted}"
+
+
+def _place(row: Row) -> str:
+    if row.found is None:
+        return "–"
+    if not row.found:
+        return "none"
+    return _short(row.block) if row.block else "behind the blocks"
+
+
+def _short(block: str) -> str:
+    return block.removeprefix("model.")
+
+
+def _ratio(row: Row) -> str:
+    return "–" if row.ratio is None else f"{_number(row.ratio)} ({row.farther}/{row.asked})"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
+
+
+def _misses(rows: Sequence[Row]) -> str:
+    lines = [_miss(row) for row in rows if grade(row).mark is Mark.MISS]
+    return "### Misses\n\n" + ("\n".join(lines) if lines else "None.")
+
+
+def _miss(row: Row) -> str:
+    beside = "" if row.beside == ALONE else f" on {row.beside}"
+    sizes = {
+        "shift ÷ yardstick": row.times,
+        "D": row.divergence,
+        "F": row.limit,
+        "ratio": row.ratio,
+        "reference shift": row.reference_shift,
+        "its limit": row.reference_limit,
+    }
+    told = ", ".join(f"{name} {_number(size)}" for name, size in sizes.items() if size is not None)
+    against = "; ".join(grade(row).against)
+    return f"- {row.model}, {row.half}: **{row.change}**{beside}: {against}" + (f" ({told})" if told else "")
