@@ -19,30 +19,52 @@ SHOWN_CANARIES = 12
 
 
 def assessment(c: Console, found: Assessment, body: Mapping[str, Any], replay: Replay) -> None:
-    """The whole verdict on one screen."""
+    """The whole verdict on one screen, in the order in which one asks: what, how much, which kind, where, why."""
     colour = COLOURS[body["severity"]]
     c.print(f"[{colour}]{plain(body['headline'])}[/]", soft_wrap=True)
     against = body["baseline"]
     held = f" against {plain(against['label'])}" if against else ""
     c.print(f"[dim]{plain(replay.id)} of {plain(replay.target)}{held}, severity {body['severity']}[/]")
+    _shift(c, body["shift"])
+    if body["diagnosis"]:
+        _line(c, "class", body["diagnosis"]["sentence"])
     _divergence(c, body["first_divergence"])
     if body["localisation"]:
-        c.print(f"[bold]where[/]   {plain(body['localisation']['sentence'])}", soft_wrap=True)
-    _environment(c, body["environment_difference"])
+        _line(c, "where", body["localisation"]["sentence"])
+    _environment(c, body)
     _outcomes(c, body["outcomes"])
     for sentence in body["remarks"]:
-        c.print(f"[bold]note[/]    {plain(sentence)}", soft_wrap=True)
+        _line(c, "note", sentence)
     for sentence in body["unseen"]:
         c.print(f"[dim]unseen  {plain(sentence)}[/]", soft_wrap=True)
     for number, command in enumerate(body["next"]):
-        c.print(f"{'[bold]next[/]   ' if number == 0 else '       '} {plain(command)}", soft_wrap=True)
+        _line(c, "" if number else "next", command)
+
+
+def _line(c: Console, label: str, text: str) -> None:
+    c.print(f"[bold]{label:8}[/]{plain(text)}", soft_wrap=True)
+
+
+def _shift(c: Console, shift: Mapping[str, Any] | None) -> None:
+    """Nothing for numbers that did not move."""
+    if shift is None or not (shift["mean"] or shift["largest_movement"]):
+        return
+    size = f"mean |Δ log-prob| {_short(shift['mean'])} nats over {shift['canaries']} canaries ({shift['probe']})"
+    _line(c, "shift", f"{size}, {_against(shift)}")
+
+
+def _against(shift: Mapping[str, Any]) -> str:
+    if shift["yardstick"] is None:
+        return "and the baseline holds no rounding yardstick to measure it by"
+    times = "" if shift["times"] is None else f"{_short(shift['times'])} times "
+    floor = "" if shift["repeat_floor"] is None else f"; repeat floor {_short(shift['repeat_floor'])}"
+    return f"{times}the rounding yardstick of {_short(shift['yardstick'])}; above {shift['limit']:g} is a shift{floor}"
 
 
 def _divergence(c: Console, first: Mapping[str, Any] | None) -> None:
     if first is None:
         return
-    place = f"{first['canary']} ({first['probe']}), output token {first['position']}"
-    c.print(f"[bold]first[/]   {plain(place)}: {_margin(first)}", soft_wrap=True)
+    _line(c, "first", f"{first['canary']} ({first['probe']}), output token {first['position']}: {_margin(first)}")
     if "before" in first:
         c.print(f"        …{plain(first['before'])}", style="dim", soft_wrap=True)
         c.print(f"      [red]-[/] {plain(first['baseline_text'])}", soft_wrap=True)
@@ -50,21 +72,30 @@ def _divergence(c: Console, first: Mapping[str, Any] | None) -> None:
 
 
 def _margin(first: Mapping[str, Any]) -> str:
+    margin = f"the baseline's margin was {_short(first['baseline_margin'])}"
     if first["movement"] is None:
-        return plain(f"D unknown, {first['movement_missing']}")
-    return f"D = {_short(first['movement'])} logits, the baseline's margin was {_short(first['baseline_margin'])}"
+        return f"D unknown, {first['movement_missing']}; {margin}"
+    limit = "no F to hold it against" if first["limit"] is None else f"F = {_short(first['limit'])}"
+    return f"D = {_short(first['movement'])} logits against {limit}; {margin}"
 
 
-def _environment(c: Console, difference: Mapping[str, Any] | None) -> None:
-    if difference is None:
+def _environment(c: Console, body: Mapping[str, Any]) -> None:
+    """What may have done it, likeliest first, behind what is ruled out."""
+    attribution, difference = body["attribution"], body["environment_difference"]
+    if attribution is None or difference is None:
         return
-    said = ", ".join(f"{section} {word}" for section, word in difference["equality"].items())
-    c.print(f"[bold]because[/] {plain(said)}", soft_wrap=True)
-    facts = [fact for fact in difference["facts"] if fact["kind"] != "undetermined"]
-    for fact in facts[:SHOWN_FACTS]:
-        c.print(f"        {plain(_fact(fact))}", soft_wrap=True)
-    if len(facts) > SHOWN_FACTS:
-        c.print(f"        … and {len(facts) - SHOWN_FACTS} more")
+    _line(c, "because", attribution["likeliest"])
+    for suspect in attribution["suspects"][1:SHOWN_FACTS]:
+        c.print(f"        {plain(suspect['sentence'])}", soft_wrap=True)
+    if len(attribution["suspects"]) > SHOWN_FACTS:
+        c.print(f"        … and {len(attribution['suspects']) - SHOWN_FACTS} more")
+    same = [one["matter"] for one in attribution["ruled"] if one["word"] == "same"]
+    if same:
+        c.print(f"        ruled out: {plain(', '.join(same))}", soft_wrap=True)
+    for one in attribution["ruled"]:
+        if one["word"] == "undetermined":
+            c.print(f"        {plain(one['sentence'])}", soft_wrap=True)
+    c.print(f"        {plain(attribution['microprobes']['sentence'])}", soft_wrap=True)
 
 
 def _fact(fact: Mapping[str, Any]) -> str:

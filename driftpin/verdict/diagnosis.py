@@ -50,8 +50,8 @@ class Diagnosis:
 def diagnose(
     comparison: Comparison, evidence: ReferenceEvidence | None, canaries: Sequence[CanaryVerdict]
 ) -> Diagnosis | None:
-    """None where nothing changed."""
-    if not comparison.changed:
+    """None where nothing moved."""
+    if not any(t.movement or t.divergence or t.prompt for t in comparison.changed):
         return None
     if evidence is None:
         return _without(NO_REFERENCE, ())

@@ -30,6 +30,7 @@ class ReferenceEvidence:
     floors: Floors | None = None  # of the reference arm, measured at blessing
     comparison: Comparison | None = None  # the reference's own traces, baseline against candidate
     stack: Equality = Equality.UNDETERMINED  # whether the reference ran on the baseline's stack
+    missing: tuple[str, ...] = ()  # canaries that the reference arm could not measure this time
     absent: str | None = None  # why there is no `comparison`
     label: str | None = None  # what the reference is, where it is not the weights as they are
     replay: str | None = None  # id of the candidate's reference replay

@@ -9,7 +9,7 @@ from driftpin.comparison.facts import Comparison, RepeatMovement
 from driftpin.environment.environment import Equality
 from driftpin.settings.policy import Policy, Severity
 from driftpin.trace.probe import Probe, TraceKey
-from driftpin.verdict.diagnosis import diagnose
+from driftpin.verdict.diagnosis import Diagnosis, diagnose
 from driftpin.verdict.evidence import ReferenceEvidence, farther_canaries
 from driftpin.verdict.floors import SHIFT, Floors, RepeatFloor
 from driftpin.verdict.kind import VerdictKind
@@ -24,6 +24,9 @@ SUSPECT_DEVICE = "The microprobes computed something else although model and sta
 NO_YARDSTICK = "The baseline has no rounding yardstick: a flip cannot be told from a tie."
 UNDETERMINED_STACK = "Whether the stack is the same is undetermined; it was judged as the same, the stricter way."
 ONCE = Quorum()
+DIAGNOSED = frozenset(
+    {VerdictKind.BROKEN, VerdictKind.UNSTABLE, VerdictKind.DRIFT, VerdictKind.INCOMPLETE, VerdictKind.NUMERIC}
+)  # verdicts on numbers that could be compared
 MOVED = frozenset({Outcome.NUMERIC, Outcome.TIE_FLIP})
 
 
@@ -51,6 +54,7 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
     canaries = canary_verdicts(comparison, floors, farther, partial(voted, quorum=circumstances.quorum))
     kind = _kind(comparison, circumstances, canaries)
     repeat = circumstances.repeat
+    diagnosis = diagnose(comparison, circumstances.evidence, canaries) if kind in DIAGNOSED else None
     return Verdict(
         kind=kind,
         severity=_severity(kind, canaries, circumstances, policy),
@@ -58,10 +62,10 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
         canaries=canaries,
         first=_first(comparison, floors),
         place=_place(comparison, circumstances),
-        diagnosis=diagnose(comparison, circumstances.evidence, canaries),
+        diagnosis=diagnosis,
         shift=shift_of(comparison, circumstances.floors, None if repeat is None else repeat.logprob),
         remarks=_remarks(circumstances),
-        unseen=_unseen(comparison, circumstances),
+        unseen=_unseen(comparison, circumstances, diagnosis),
     )
 
 
@@ -214,7 +218,7 @@ def _remarks(circumstances: Circumstances) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _unseen(comparison: Comparison, circumstances: Circumstances) -> tuple[str, ...]:
+def _unseen(comparison: Comparison, circumstances: Circumstances, diagnosis: Diagnosis | None) -> tuple[str, ...]:
     sentences = list(circumstances.unknowns)
     declared = {t.key.canary for t in comparison.changed if t.mismatched} - circumstances.suite_changed
     missing = {m.key.canary for m in comparison.unmeasured} | declared
@@ -227,4 +231,8 @@ def _unseen(comparison: Comparison, circumstances: Circumstances) -> tuple[str, 
         sentences.append("Some executions have no layer recording: their place is not seen.")
     if circumstances.floors is None and any(not t.identical for t in comparison.changed):
         sentences.append(NO_YARDSTICK)
+    if diagnosis is not None and diagnosis.absent:
+        sentences.append(f"Whether this is rounding or a defect: {diagnosis.absent.rstrip('.')}.")
+    if circumstances.evidence is not None and circumstances.evidence.missing:
+        sentences.append(f"The reference arm did not measure: {', '.join(circumstances.evidence.missing)}.")
     return tuple(sentences)

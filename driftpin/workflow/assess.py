@@ -8,6 +8,7 @@ from typing import Any
 from driftpin.comparison.compare import compare
 from driftpin.comparison.facts import Comparison
 from driftpin.comparison.side import Side
+from driftpin.environment.attribution import Attribution, attribute
 from driftpin.environment.difference import Change, FactDifference, difference
 from driftpin.environment.environment import Environment, Equality, Section, equality
 from driftpin.settings.policy import Policy, Severity
@@ -36,6 +37,7 @@ class Assessment:
     equalities: dict[Section, Equality] | None = None
     differences: tuple[FactDifference, ...] = ()
     elsewhere: tuple[str, ...] = ()  # device classes that have a baseline while this one has none
+    attribution: Attribution | None = None  # because of what; None where nothing differs
     floors: Floors | None = None  # the rounding yardstick of the baseline
     reference: ReferenceEvidence | None = None  # what the reference arm says; None where there is nothing to ask
     reproduced: bool | None = None  # whether confirming replays showed the same; None: none ran to its end
@@ -89,6 +91,7 @@ def assess(
         comparison=comparison,
         equalities=equalities,
         differences=differences,
+        attribution=attribute(differences, equalities, old, new) if comparison.changed or differences else None,
         reproduced=reproduced,
         floors=circumstances.floors,
         reference=circumstances.evidence,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftpin.environment.environment import Environment, Equality, Section, equality
-from driftpin.environment.fact import Unknown
+from driftpin.environment.reference import reference_label
 from driftpin.store import Store
 from driftpin.store.baselines import Baseline
 from driftpin.store.replay import Replay
@@ -18,7 +18,6 @@ from driftpin.workflow.sides import environment
 from driftpin.workflow.yardstick import measured_floors
 
 WEIGHTS = ("weights.",)  # facts that must be the same in both arms
-LABEL = "reference.weights"  # a context fact: what the reference computes with, where not the weights as they are
 BEFORE = "the baseline was blessed before reference scores were kept"
 OTHER_WEIGHTS = "the weights changed between the native and the reference replay"
 
@@ -60,12 +59,11 @@ def bundled_reference(
             return {"absent": merged}
         scores = merged
     floors = measured_floors(store, scores)
-    label = new.context.get(LABEL)
     return {
         "replay": made.id,
         "trace_set": store.blobs.put(scores.to_bytes(), KIND),
         "floors": None if floors is None else floors.to_json(),
-        "label": None if label is None or isinstance(label, Unknown) else str(label),
+        "label": reference_label(new),
     }
 
 

@@ -55,13 +55,12 @@ def _with_candidate(
         comparison = compare(*sides_of(store, suites, sets))
     except EmptyComparisonError as error:
         return replace(evidence, absent=str(error))
-    if unmeasured := [m for m in comparison.unmeasured if m.key.probe is Probe.SCORE]:
-        return replace(
-            evidence, absent=f"the reference arm could not measure {unmeasured[0].key}: {unmeasured[0].reason}"
-        )
+    missing = tuple(sorted({m.key.canary for m in comparison.unmeasured}))
+    if not (comparison.identical or comparison.changed):
+        return replace(evidence, absent=f"the reference replay {new.id} measured no canary")
     before, after = environment(store, old), environment(store, new)
     stack = equality(before.section(Section.STACK), after.section(Section.STACK))
-    return replace(evidence, comparison=comparison, stack=stack, replay=new.id)
+    return replace(evidence, comparison=comparison, stack=stack, replay=new.id, missing=missing)
 
 
 def _distances(store: Store, reference: str, native: Native) -> tuple[Distance, ...]:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from driftpin.environment.environment import Equality, Section
 from driftpin.errors import StoreError
 from driftpin.store import Store
 from driftpin.store.baselines import Baseline
@@ -33,7 +32,7 @@ NOT_ORDERED = "the reference replay could not be ordered"
 Run = Callable[[Replay], Replay]  # runs a queued replay to its end
 
 # A verdict that says nothing about numbers needs no arbiter.
-ASKING = frozenset({VerdictKind.BROKEN, VerdictKind.UNSTABLE, VerdictKind.DRIFT, VerdictKind.NUMERIC})
+ASKING = frozenset({VerdictKind.BROKEN, VerdictKind.UNSTABLE, VerdictKind.DRIFT, VerdictKind.INCOMPLETE, VerdictKind.NUMERIC})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +49,12 @@ def wanted(operations: Mapping[str, Any]) -> bool:
 
 
 def worth_referring(found: Assessment) -> bool:
-    """On a changed stack or model, and on native drift; only where the baseline has a reference to hold it against."""
-    if found.reference is None or found.reference.comparison is not None or found.verdict.kind not in ASKING:
-        return False
-    equalities = found.equalities or {}
-    moved = Equality.DIFFERENT in (equalities.get(Section.MODEL), equalities.get(Section.STACK))
-    return moved or found.verdict.kind is not VerdictKind.NUMERIC
+    """On every movement: a changed stack or model made it, or nothing known did, which is stranger still.
+
+    Only where the baseline has a reference to hold it against, and once.
+    """
+    asked = found.reference is not None and found.reference.comparison is None
+    return asked and bool(found.comparison and found.comparison.changed) and found.verdict.kind in ASKING
 
 
 def refer(
@@ -92,7 +91,8 @@ def reference_plan(native: Plan, tokens: str, yardstick: int = 0) -> Plan:
 def ended(replay: Replay) -> Referred:
     """What an ended reference replay comes to."""
     if replay.status is not ReplayStatus.FINISHED:
-        return Referred(absent=f"the reference replay {replay.id} {replay.status}: {replay.reason}")
+        # Its reason may quote outputs of a suite whose text is hidden, so it stays on the replay's own row.
+        return Referred(absent=f"the reference replay {replay.id} {replay.status} (`driftpin replays` says why)")
     return Referred(replay=replay)
 
 

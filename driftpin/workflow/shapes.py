@@ -21,7 +21,9 @@ if TYPE_CHECKING:  # lists of replays start without what compares them
     from driftpin.environment.environment import Environment
     from driftpin.store.baselines import Baseline
     from driftpin.store.replay import Replay
+    from driftpin.verdict.diagnosis import Diagnosis
     from driftpin.verdict.outcome import CanaryVerdict
+    from driftpin.verdict.shift import Shift
     from driftpin.workflow.assess import Assessment
     from driftpin.workflow.references import Reference
 
@@ -41,11 +43,15 @@ def assessment(found: Assessment, *, strict: bool = False, comparing: bool = Tru
         "headline": verdict.headline,
         "baseline": None if found.baseline is None else reference(found.baseline),
         "candidate": reference(found.candidate),
+        "class": None if verdict.diagnosis is None or verdict.diagnosis.word is None else verdict.diagnosis.word.value,
+        "diagnosis": diagnosis(verdict.diagnosis),
+        "shift": shift(verdict.shift),
         "outcomes": {canary.canary: _canary(canary, text) for canary in verdict.canaries},
         "first_divergence": _first(found, text),
         "localisation": None if verdict.place is None else asdict(verdict.place),
         "movement": _movements(found),
         "environment_difference": environment_difference(found),
+        "attribution": None if found.attribution is None else found.attribution.to_json(),
         "reproduced": found.reproduced,
         "remarks": list(verdict.remarks),
         "unseen": list(verdict.unseen),
@@ -148,6 +154,43 @@ def next_commands(found: Assessment) -> list[str]:
     return [*shown, f"driftpin env diff {label} {id_}", *repeat]
 
 
+def diagnosis(found: Diagnosis | None) -> dict[str, Any] | None:
+    """Rounding, native-path defect, or model or input change, with what it rests on."""
+    if found is None:
+        return None
+    return {
+        "word": None if found.word is None else found.word.value,
+        "sentence": found.sentence,
+        "absent": found.absent,
+        "ratio": _number(found.ratio),
+        "farther": found.farther,
+        "asked": found.asked,
+        "p_value": _number(found.p_value),
+        "reference_shift": _number(found.reference_shift),
+        "reference_limit": _number(found.reference_limit),
+        "label": found.label,
+    }
+
+
+def shift(found: Shift | None) -> dict[str, Any] | None:
+    """How far the numbers moved against the floors; log-probabilities in nats, D and F in logits."""
+    if found is None:
+        return None
+    numbers = {
+        "mean": found.mean,
+        "yardstick": found.yardstick,
+        "times": found.times,
+        "limit": found.limit,
+        "worst_mean": found.worst_mean,
+        "worst_yardstick": found.worst_yardstick,
+        "repeat_floor": found.repeat_floor,
+        "largest_movement": found.largest_movement,
+        "tie_limit": found.tie_limit,
+    }
+    words = {"probe": found.probe.value, "canaries": found.canaries, "worst": found.worst}
+    return words | {name: _number(value) for name, value in numbers.items()}
+
+
 def _canary(verdict: CanaryVerdict, text: bool) -> dict[str, Any]:
     """Sentences quote outputs and prompt ids, so they go where text may go."""
     return {
@@ -172,6 +215,7 @@ def _first(found: Assessment, text: bool) -> dict[str, Any] | None:
         "canary": first.canary,
         "probe": first.probe,
         "shape": first.shape,
+        "limit": _number(first.limit),
         **divergence(first.divergence, text),
     }
 

@@ -2,13 +2,16 @@
 
 Everything runs in this process on the fake engine: order, bless, replay, assess, shape. The tables of a scenario:
 [base] and [candidate] (`faults` of the engine, `repeats`, `only`, `accept`), [suite] (`remove`, `redefine` and `add`
-for the candidate; `keep` and `checks` for both), [assess] (`blessed`, `reproduced`) and [expect], whose `why` holds
-words of a canary's findings.
+for the candidate; `keep` and `checks` for both), [assess] (`blessed`, `reproduced`, `refer`) and [expect], whose `why`
+holds words of a canary's findings. `grade`, `quorum` and `reference` of a side are its target's operations. The
+reference arm runs at blessing and wherever the command line would run it.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +30,9 @@ from driftpin.trace.plan import BASELINE, Plan
 from driftpin.trace.probe import Shape
 from driftpin.workflow import shapes
 from driftpin.workflow.assess import Assessment, assess_replay
-from driftpin.workflow.bless import bless, blessing_plan
+from driftpin.workflow.bless import SEEDS, bless, blessing_plan, refuse_unfit
 from driftpin.workflow.order import Order, place
+from driftpin.workflow.refer import run_beside, worth_referring
 from runner.worker import run_replay
 
 HERE = Path(__file__).parent
@@ -71,14 +75,34 @@ def play(store: Store, scene: Scene) -> Assessment:
     base, candidate, asked = scene.table("base"), scene.table("candidate"), scene.table("assess")
     if asked.get("blessed", True):
         blessing = run(store, before, blessing_plan([Shape.ALONE]), base)
-        bless(store, blessing, "tester", "a scenario", accept=[Ill(name) for name in base.get("accept", ())])
+        refuse_unfit(store, blessing, accept := [Ill(name) for name in base.get("accept", ())])
+        reference = run_beside(store, blessing, blessing.trace_set or "", here(store), SEEDS)
+        bless(store, blessing, "tester", "a scenario", accept=accept, reference=reference)
     plan = Plan(score_on=BASELINE, repeats=candidate.get("repeats", 1), only=tuple(candidate.get("only", ())))
-    return assess_replay(store, run(store, after, plan, candidate), Policy(), asked.get("reproduced"))
+    replay = run(store, after, plan, candidate)
+    found = assess_replay(store, replay, Policy(), asked.get("reproduced"))
+    if not worth_referring(found) or not asked.get("refer", True):
+        return found
+    baseline = store.baselines.get(store.replays.get(replay.id).baseline_id or 0)
+    run_beside(store, replay, baseline.trace_set, here(store))
+    return assess_replay(store, replay, Policy(), asked.get("reproduced"))
+
+
+def here(store: Store) -> Callable[[Replay], Replay]:
+    """Run a queued replay in this process, however it ends."""
+
+    def ran(queued: Replay) -> Replay:
+        with suppress(DriftpinError):
+            run_replay(store, queued.id)
+        return store.replays.get(queued.id)
+
+    return ran
 
 
 def run(store: Store, suite: Suite, plan: Plan, side: dict[str, Any]) -> Replay:
     recipe = Recipe(engine="fake", model="arithmetic", options={"faults": side.get("faults", {})})
-    order = Order(target=TARGET, recipe=recipe, operations={}, suite_name=suite.name, suite=suite)
+    operations = {name: side[name] for name in ("grade", "quorum", "reference") if name in side}
+    order = Order(target=TARGET, recipe=recipe, operations=operations, suite_name=suite.name, suite=suite)
     queued = place(store, order, plan, "manual")
     assert queued is not None
     assert run_replay(store, queued.id) is ReplayStatus.FINISHED
@@ -100,6 +124,7 @@ def observed(found: Assessment) -> dict[str, Any]:
         "place": None if place_ is None else place_["block"] or place_["sentence"],
         "next": [command.replace(found.candidate.replay.id, "REPLAY") for command in body["next"]],
         "unseen": body["unseen"],
+        "class": body["class"],
     }
 
 
@@ -116,5 +141,11 @@ def test_the_scenario_ends_as_written(folder: Path, sqlite_store: Store) -> None
     for canary, words in expect.pop("why", {}).items():
         assert words in said[canary]
     seen = observed(found)
-    always = {"first_divergence": None, "place": None, "unseen": [], "strict_exit_code": expect["exit_code"]}
+    always = {
+        "first_divergence": None,
+        "place": None,
+        "unseen": [],
+        "class": None,
+        "strict_exit_code": expect["exit_code"],
+    }
     assert seen == always | expect

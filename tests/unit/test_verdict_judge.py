@@ -25,6 +25,7 @@ from driftpin.environment.environment import Equality
 from driftpin.settings.policy import NEW_STACK, SAME_STACK, Policy, Severity
 from driftpin.trace.health import Ill
 from driftpin.trace.probe import Probe, TraceKey
+from driftpin.verdict.diagnosis import NO_REFERENCE
 from driftpin.verdict.judge import NO_YARDSTICK, Circumstances, judge, unblessed
 from driftpin.verdict.kind import VerdictKind, exit_code
 from driftpin.verdict.outcome import RANK, Outcome, trace_findings
@@ -196,7 +197,8 @@ def test_only_a_change_that_did_not_show_again_is_unstable(reproduced: bool | No
 def test_an_unmeasured_canary_never_hides_drift_and_is_named() -> None:
     verdict = judge(*combined(frozenset({VerdictKind.DRIFT, VerdictKind.INCOMPLETE})), Policy())
     assert verdict.kind is VerdictKind.DRIFT
-    assert verdict.unseen == ("Not measured: lost.", NO_YARDSTICK)
+    no_word = f"Whether this is rounding or a defect: {NO_REFERENCE}."
+    assert verdict.unseen == ("Not measured: lost.", NO_YARDSTICK, no_word)
     assert verdict.counts[Outcome.UNMEASURED] == 1
 
 
