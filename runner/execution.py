@@ -19,7 +19,7 @@ from driftpin.suite.canary import Canary, Suite
 from driftpin.trace.plan import BASELINE
 from driftpin.trace.probe import Probe, Shape, TraceKey
 from driftpin.trace.traceset import Trace, TraceSet
-from runner.engines.protocol import Engine, Rendered
+from runner.engines.protocol import Engine, Rendered, ScoreRequest
 from runner.engines.registry import build
 
 VOLATILE = "now."  # context facts of this prefix change from one replay to the next and stay on its row
@@ -55,8 +55,7 @@ class Execution:
             engine.load()
             self._keep_environment(engine.environment(verify_weights=self.replay.plan.verify_weights))
             self._prepare(engine)
-            for key in self._keys():
-                self._execute(engine, key)
+            self._execute_all(engine)
         finally:
             engine.close()
         self.store.replays.finish(self.replay.id, self.attempt)
@@ -122,6 +121,28 @@ class Execution:
             wanted = baseline.trace_set if baseline else None
         return self.store.traces.set(wanted) if wanted else None
 
+    def _execute_all(self, engine: Engine) -> None:
+        """Scores come last, so what they are forced on is known before the first of them."""
+        foreseen = False
+        for key in self._keys():
+            if key.probe is Probe.SCORE and not foreseen:
+                engine.foresee(self._scores())
+                foreseen = True
+            self._execute(engine, key)
+
+    def _scores(self) -> list[ScoreRequest]:
+        found = []
+        for key in self._keys():
+            rendered, tokens = self.rendered[key.canary], self._tokens(key.canary)
+            if key.probe is Probe.SCORE and isinstance(rendered, Rendered) and tokens:
+                canary = self.suite.canary(key.canary)
+                found.append(ScoreRequest(key=key, canary=canary, rendered=rendered, output_ids=tuple(tokens)))
+        return found
+
+    def _tokens(self, canary: str) -> Sequence[int]:
+        """What a canary's scores are forced on; none where no decode was measured."""
+        return self.given.get(canary) or self.own.get(canary) or ()
+
     def _execute(self, engine: Engine, key: TraceKey) -> None:
         rendered = self.rendered[key.canary]
         result = rendered if isinstance(rendered, str) else self._measure(engine, key, rendered)
@@ -134,7 +155,7 @@ class Execution:
     def _measure(self, engine: Engine, key: TraceKey, rendered: Rendered) -> Trace | str:
         canary = self.suite.canary(key.canary)
         if key.probe is Probe.SCORE:
-            tokens = self.given.get(key.canary) or self.own.get(key.canary)
+            tokens = self._tokens(key.canary)
             if not tokens:
                 return NO_TOKENS
             return _attempted(lambda: engine.score(key, canary, rendered, tokens))

@@ -52,7 +52,7 @@ def load_model(recipe: Recipe, arm: Arm) -> Loaded:
     if arm is Arm.REFERENCE and "quantization_config" in read_json(folder / CONFIG):
         message = f"{folder} holds quantised weights, and the reference arm of quantised weights is not built yet."
         raise CannotMeasureError(message, remedy="Replay the native arm.")
-    with _quiet() as said:
+    with quiet() as said:
         tokenizer = _tokenizer(folder, recipe)
         model, info = _model(folder, recipe, dtype)
         _refuse_gaps(folder, info)
@@ -98,7 +98,7 @@ def _tokenizer(folder: Path, recipe: Recipe) -> Any:
         )
     except LOAD_ERRORS as error:
         remedy = "Put tokenizer.json and tokenizer_config.json beside the weights."
-        raise ModelError(f"The tokenizer in {folder} cannot be loaded: {_first_line(error)}", remedy=remedy) from error
+        raise ModelError(f"The tokenizer in {folder} cannot be loaded: {first_line(error)}", remedy=remedy) from error
 
 
 def _model(folder: Path, recipe: Recipe, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
@@ -106,7 +106,7 @@ def _model(folder: Path, recipe: Recipe, dtype: torch.dtype) -> tuple[Any, dict[
     try:
         both: Any = transformers.AutoModelForCausalLM.from_pretrained(
             folder,
-            **{_dtype_name(): dtype},
+            **{dtype_name(): dtype},
             attn_implementation=recipe.attention,
             local_files_only=True,
             use_safetensors=True,
@@ -116,7 +116,7 @@ def _model(folder: Path, recipe: Recipe, dtype: torch.dtype) -> tuple[Any, dict[
     except torch.OutOfMemoryError as error:
         raise CannotMeasureError(f"{folder} does not fit into memory.", remedy="Use a larger machine.") from error
     except LOAD_ERRORS as error:
-        raise ModelError(f"The model in {folder} cannot be loaded: {_first_line(error)}", remedy=SEE_FILES) from error
+        raise ModelError(f"The model in {folder} cannot be loaded: {first_line(error)}", remedy=SEE_FILES) from error
     model, info = both
     return model, info
 
@@ -146,7 +146,7 @@ def _placed(model: Any, device: torch.device) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[list[str]]:
+def quiet() -> Iterator[list[str]]:
     """No progress bars and no text on the terminal; what was said is collected instead."""
     said: list[str] = []
     logger, handler = logging.getLogger("transformers"), _Collector(said)
@@ -176,12 +176,14 @@ class _Collector(logging.Handler):
         self._said.append(record.getMessage())
 
 
-def _dtype_name() -> str:
+def dtype_name() -> str:
+    """What this transformers calls the keyword."""
     major, minor = transformers.__version__.split(".")[:2]
     return "dtype" if (int(major), int(minor)) >= NEW_DTYPE_NAME else "torch_dtype"
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Of an error's text; its type where it has none."""
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0]
 

@@ -1,20 +1,15 @@
 """The fake engine: a byte tokenizer and an arithmetic model that run the whole pipeline in milliseconds.
 
-It is product code: tests and `driftpin doctor` use it. Its `options.faults` make it fail in the ways in which real
-targets fail. It never imports torch.
-
-Faults: `weight` {block, by} and `nan` {block} damage the model; `logit_noise` moves every logit; `one_token` repeats an
-id; `not_greedy` emits the runner-up at that position; `tokenizer` splits digits otherwise; `unmeasured` and `crash`
-name a canary that cannot be measured or that raises; `exit` ends the process there; `slow` waits that many seconds per
-canary; `flaky` makes each execution differ from the last, and with the value "process" each process from the others;
-`missing_keys` refuses to load; `facts` {section: {name: value}} changes the environment.
+It is product code: tests and `driftpin doctor` use it. Its `options.faults` (`runner.engines.fake_faults`) make it fail
+in the ways in which real targets fail. Its native arm is the exact model with a rounding of its own on the logits, its
+reference arm the exact model. It never imports torch.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,37 +27,34 @@ from driftpin.trace.probe import Arm, Greedy, Probe, Shape, StopReason, TraceKey
 from driftpin.trace.sketch import POSITIONS_32BIT, SKETCH_K, positions, signs
 from driftpin.trace.text import TraceText
 from driftpin.trace.traceset import Trace
-from runner.engines.fake_model import BLOCKS, END, GRID, HIDDEN, VOCAB, FakeModel
-from runner.engines.protocol import Rendered
+from runner.engines.fake_faults import BLOCKS, VOCAB, Faults
+from runner.engines.fake_model import END, FINER, GRID, HIDDEN, FakeModel, natively, perturbed
+from runner.engines.protocol import Rendered, ScoreRequest
+from runner.engines.reference import no_decode
 from runner.recording.rows import head_arrays
 
 EXIT_CODE = 70  # of the fault `exit`
 
 
-def rounding_noise(shape: tuple[int, ...], seed: int) -> NDArray[np.float32]:
-    """What stands for rounding here: one step of the model's grid on or off each logit, from splitmix64."""
-    index = np.arange(int(np.prod(shape)), dtype=np.uint64) + np.uint64((seed + 1) << 40)
-    signs = 1.0 - 2.0 * (digest.splitmix64(index) >> np.uint64(63)).astype(np.float32)
-    return (signs / np.float32(GRID)).astype(np.float32).reshape(shape)
-
-
 class FakeEngine:
-    """An `Engine` without a model; see the module's first lines for its faults."""
+    """An `Engine` without a model; `ConfigError` for faults that it does not know."""
 
     def __init__(self, recipe: Recipe, arm: Arm, suite: Suite) -> None:
         self.recipe, self.arm, self.suite = recipe, arm, suite
-        self.faults: Mapping[str, Any] = recipe.options.get("faults", {})
+        self.faults = Faults.of(recipe.options)
         self.executions = 0
 
     def load(self) -> None:
         """Build the model; the fault `missing_keys` is refused like a real file with missing weights."""
-        if keys := self.faults.get("missing_keys"):
+        if keys := self.faults.missing_keys:
             raise ModelError(f"Model {self.recipe.model!r} lacks weights: {', '.join(keys)}.", remedy="Restore them.")
         self.model = FakeModel(faults=self.faults)
 
     def environment(self, *, verify_weights: bool = False) -> Environment:
         """Facts that follow from the recipe alone, so that equal recipes have equal environments."""
-        probe = FakeModel(faults=self.faults).forward(range(8))[1]
+        logits = self.model.forward(range(8))[1]
+        seen = self.faults.model_copy(update={"native_noise": None})  # a defect of a kernel that is not probed
+        probe = natively(logits, 0, seen) if self.arm is Arm.NATIVE else logits
         sums = [hex64(int(n)) for n in digest.row_sums(probe)]
         weights = digest_of([[str(v) for v in gate] for gate in self.model.gates])
         sections: dict[str, dict[str, Any]] = {
@@ -71,7 +63,7 @@ class FakeEngine:
             "behaviour": {"forward.m8": digest_of(sums)},
             "context": {},
         }
-        for section, facts in self.faults.get("facts", {}).items():
+        for section, facts in self.faults.facts.items():
             sections[section] |= facts
         return Environment(**sections)
 
@@ -81,7 +73,7 @@ class FakeEngine:
             text = canary.prompt
         else:
             text = "".join(f"<{m.role}>{m.content}\n" for m in canary.messages) + "<assistant>"
-        if "tokenizer" in self.faults:
+        if self.faults.tokenizer:
             text = "".join(f"{c}\x01" if c.isdigit() else c for c in text)
         ids = tuple(text.encode("utf-8", "surrogatepass"))
         if not ids:
@@ -92,12 +84,18 @@ class FakeEngine:
         """One short forward whose result is thrown away."""
         self.model.forward(range(4))
 
+    def observer_check(self, canary: Canary, rendered: Rendered) -> str | None:
+        """Nothing observes here, so nothing can disturb."""
+        return None
+
     def decode(self, key: TraceKey, canary: Canary, rendered: Rendered) -> Trace:
-        """Greedy generation, one forward per token."""
+        """Greedy generation, one forward per token; refused in the reference arm."""
+        if self.arm is Arm.REFERENCE:
+            raise no_decode()
         self._before(canary)
         ids, rows, greedy = list(rendered.ids), [], []
         for step in range(canary.settings.max_new_tokens):
-            row = self._row(ids)
+            row = self._seen(ids, len(ids) - 1)[0]
             rows.append(row)
             chosen, proven = self._choose(row, step)
             greedy.append(proven)
@@ -108,48 +106,47 @@ class FakeEngine:
         stop = StopReason.END if ids[-1] == END else StopReason.LENGTH
         return self._trace(key, canary, rendered, output, np.stack(rows), np.asarray(greedy, np.uint8), stop)
 
+    def foresee(self, requests: Sequence[ScoreRequest]) -> None:
+        """Every score is a forward of its own."""
+
     def score(self, key: TraceKey, canary: Canary, rendered: Rendered, output_ids: Sequence[int]) -> Trace:
         """One forward over prompt and given outputs."""
         self._before(canary)
         ids = [*rendered.ids, *output_ids[:-1]]
-        rows = self._noisy(self.model.forward(ids)[1])[len(rendered.ids) - 1 :]
+        rows = self._seen(ids, len(rendered.ids) - 1)
         if key.shape is Shape.PERTURBED:
-            rows = rows + rounding_noise(rows.shape, key.repeat)
+            rows = perturbed(rows, key.repeat, 1 / GRID if self.arm is Arm.NATIVE else 1 / GRID / FINER)
         greedy = np.full(len(output_ids), Greedy.FORCED, np.uint8)
         output = np.asarray(output_ids, dtype=np.int32)
         return self._trace(key, canary, rendered, output, rows, greedy, StopReason.FORCED)
-
-    def observer_check(self, canary: Canary, rendered: Rendered) -> str | None:
-        """Nothing observes here, so nothing can disturb."""
-        return None
 
     def close(self) -> None:
         """Nothing to let go."""
 
     def _before(self, canary: Canary) -> None:
         self.executions += 1
-        time.sleep(self.faults.get("slow", 0))
-        if self.faults.get("unmeasured") == canary.id:
+        time.sleep(self.faults.slow)
+        if self.faults.unmeasured == canary.id:
             raise CannotMeasureError(f"Canary {canary.id!r} cannot be measured here.", remedy="Remove the fault.")
-        if self.faults.get("crash") == canary.id:
+        if self.faults.crash == canary.id:
             raise RuntimeError("a planted crash")
-        if self.faults.get("exit") == canary.id:
+        if self.faults.exit == canary.id:
             os._exit(EXIT_CODE)
 
-    def _row(self, ids: Sequence[int]) -> NDArray[np.float32]:
-        row: NDArray[np.float32] = self._noisy(self.model.forward(ids)[1][-1:])[0]
-        return row
+    def _seen(self, ids: Sequence[int], first: int) -> NDArray[np.float32]:
+        """Logits of this arm from position `first` on [T - first, VOCAB]."""
+        rows: NDArray[np.float32] = self.model.forward(ids)[1][first:]
+        if self.arm is Arm.NATIVE:
+            rows = natively(rows, first, self.faults) + np.float32(self._flakiness())
+        return rows
 
-    def _noisy(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        flaky = self.faults.get("flaky")
-        if flaky is None:
-            return rows
-        steps = os.getpid() % 509 if flaky == "process" else self.executions
-        moved: NDArray[np.float32] = rows + np.float32(steps / 64)
-        return moved
+    def _flakiness(self) -> float:
+        if self.faults.flaky is None:
+            return 0.0
+        return (os.getpid() % 509 if self.faults.flaky == "process" else self.executions) / 64
 
     def _choose(self, row: NDArray[np.float32], step: int) -> tuple[int, Greedy]:
-        if self.faults.get("not_greedy") == step:
+        if self.faults.not_greedy == step:
             return int(np.argsort(-row, kind="stable")[1]), Greedy.VIOLATED
         return int(np.argmax(row)), Greedy.PROVEN
 

@@ -1,12 +1,13 @@
 """An arithmetic stand-in for a language model: bytes in, logits out, exact on every machine.
 
 Every number is a multiple of 2^-10 below 2^13, so sums are exact in any order and two machines agree in every bit.
-Positions see earlier ones through a running mean. Knows no suite, no trace and no fault but the ones it is given.
+Positions see earlier ones through a running mean. What the two arms make of its logits is told here as well. Knows no
+suite, no trace and no fault but the ones it is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftpin.trace.digest import splitmix64
+from runner.engines.fake_faults import BLOCKS, ROUNDINGS, VOCAB, Faults
 
-VOCAB = 258  # 256 bytes, end, padding
 END, PAD = 256, 257
-HIDDEN, BLOCKS = 16, 4
+HIDDEN = 16
 GRID = 1024.0
+FINER = 16.0  # rounding of the reference arm is that much smaller than the native arm's
+DEFECT, DISTURBED = ROUNDINGS, 2 * ROUNDINGS  # first seeds, apart from every seed of a rounding
 
 F32 = NDArray[np.float32]
 
@@ -37,9 +40,9 @@ def table(rows: int, salt: int) -> F32:
 
 @dataclass(eq=False)
 class FakeModel:
-    """Four blocks over sixteen numbers; `faults` damage it as asked, see `runner.engines.fake`."""
+    """Four blocks over sixteen numbers; `faults` damage it as asked, see `runner.engines.fake_faults`."""
 
-    faults: Mapping[str, Any] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
 
     def __post_init__(self) -> None:
         self.embeddings = table(VOCAB, 1)
@@ -49,10 +52,10 @@ class FakeModel:
         self._damage()
 
     def _damage(self) -> None:
-        if weight := self.faults.get("weight"):
-            self.gates[weight["block"]] = grid(self.gates[weight["block"]] + weight.get("by", 0.25))
-        if nan := self.faults.get("nan"):
-            self.gates[nan["block"]] = np.full_like(self.gates[nan["block"]], np.nan)
+        if weight := self.faults.weight:
+            self.gates[weight.block] = grid(self.gates[weight.block] + weight.by)
+        if nan := self.faults.nan:
+            self.gates[nan.block] = np.full_like(self.gates[nan.block], np.nan)
 
     def forward(self, ids: Sequence[int]) -> tuple[F32, F32]:
         """Hidden states [BLOCKS, T, HIDDEN] after each block, and logits [T, VOCAB]."""
@@ -73,11 +76,32 @@ class FakeModel:
 
     def _logits(self, x: F32) -> F32:
         logits = grid(4.0 * (x @ self.head.T) + self.bias)
-        if noise := self.faults.get("logit_noise"):
-            logits += np.float32(noise)
-        if (token := self.faults.get("one_token")) is not None:
+        if (token := self.faults.one_token) is not None:
             logits[:, token] = 500.0
         return logits.astype(np.float32)
+
+
+def natively(rows: F32, first: int, faults: Faults) -> F32:
+    """What a native kernel makes of exact logits [n, VOCAB]: some are one step of the grid higher, and its faults.
+
+    `first` is the position of the first row: a decode and a score see the same at a position.
+    """
+    raised = (_signs(rows.shape, faults.rounding, first) + 1) / 2
+    moved = rows + raised / np.float32(GRID) + np.float32(faults.logit_noise)
+    if noise := faults.native_noise:
+        moved = moved + _signs(rows.shape, DEFECT, first) * np.float32(noise.by)
+    return moved.astype(np.float32)
+
+
+def perturbed(rows: F32, seed: int, step: float) -> F32:
+    """The yardstick's disturbance: every logit one `step` up or down."""
+    return (rows + _signs(rows.shape, DISTURBED + seed) * np.float32(step)).astype(np.float32)
+
+
+def _signs(shape: tuple[int, ...], seed: int, first: int = 0) -> F32:
+    """+1 or -1 by position and id [n, VOCAB], from splitmix64."""
+    index = np.arange(int(np.prod(shape)), dtype=np.uint64) + np.uint64((seed << 40) + first * VOCAB)
+    return (1.0 - 2.0 * (splitmix64(index) >> np.uint64(63))).astype(np.float32).reshape(shape)
 
 
 def _readable() -> F32:

@@ -22,6 +22,11 @@ def observer_check(bench: Bench, ids: Sequence[int], arguments: Mapping[str, Any
             return f"Recording changed the logits of decode step {step}."
     if not torch.equal(tokens, watched):
         return f"Recording changed the tokens: {len(tokens)} without it, {len(watched)} with it."
+    return observe_score(bench, ids, tokens)
+
+
+def observe_score(bench: Bench, ids: Sequence[int], tokens: torch.Tensor) -> str | None:
+    """The same of a score alone, forced on int64 [N] tokens."""
     if not same_bits(_forward(bench, ids, tokens, watch=False), _forward(bench, ids, tokens, watch=True)):
         return "Recording changed the logits of a score."
     return None

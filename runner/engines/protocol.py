@@ -20,8 +20,21 @@ class Rendered:
     ids: tuple[int, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScoreRequest:
+    """One score that will be asked for: the arguments of `Engine.score`."""
+
+    key: TraceKey
+    canary: Canary
+    rendered: Rendered
+    output_ids: tuple[int, ...]
+
+
 class Engine(Protocol):
-    """One loaded model in one process, in one arm. Methods are called in the order in which they stand here."""
+    """One loaded model in one process, in one arm. Methods are called in the order in which they stand here.
+
+    The reference arm scores and does not decode: `CannotMeasureError`.
+    """
 
     def load(self) -> None:
         """Make the process deterministic and load the model; `ModelError` or `CannotMeasureError` with the remedy."""
@@ -35,14 +48,21 @@ class Engine(Protocol):
     def warm_up(self) -> None:
         """The declared warm-up: one fixed short decode and score whose results are thrown away."""
 
+    def observer_check(self, canary: Canary, rendered: Rendered) -> str | None:
+        """None when logits are bit-equal with recording on and off, else what differed."""
+
     def decode(self, key: TraceKey, canary: Canary, rendered: Rendered) -> Trace:
         """Greedy generation in the declared shape, through the model's ordinary `generate`."""
 
+    def foresee(self, requests: Sequence[ScoreRequest]) -> None:
+        """Every score that will be asked for, in that order; most engines need not know it.
+
+        One that loads its model piece by piece does so once for all of them. It measures nothing yet: what goes wrong
+        is told by `score`.
+        """
+
     def score(self, key: TraceKey, canary: Canary, rendered: Rendered, output_ids: Sequence[int]) -> Trace:
         """One teacher-forced prefill over prompt and given outputs."""
-
-    def observer_check(self, canary: Canary, rendered: Rendered) -> str | None:
-        """None when logits are bit-equal with recording on and off, else what differed."""
 
     def close(self) -> None:
         """Let go of the model."""

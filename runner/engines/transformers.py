@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
@@ -21,11 +22,15 @@ from runner.engines import bench as runs
 from runner.engines.batching import Vocabulary
 from runner.engines.bench import Bench
 from runner.engines.caches import static_length
-from runner.engines.observer import observer_check
-from runner.engines.protocol import Rendered
-from runner.loading import Loaded, load_model
+from runner.engines.observer import observe_score, observer_check
+from runner.engines.protocol import Rendered, ScoreRequest
+from runner.engines.reference import Choice, Way, asked_way, choose, no_decode
+from runner.loading import Loaded, device_of, load_model
+from runner.memory import room_on
+from runner.model_folder import check_folder
 from runner.rendering import render, token_pieces
 from runner.sampling import SamplingReport, generate_kwargs, install
+from runner.skeleton import count_parameters, empty_model
 
 WARM_UP_PROMPT, WARM_UP_TOKENS = 16, 4
 FORCES = ("forced_bos_token_id", "forced_eos_token_id")
@@ -43,10 +48,13 @@ class TransformersEngine:
         self._loaded: Loaded | None = None
         self._sampling: SamplingReport | None = None
         self._bench: Bench | None = None
+        self._choice: Choice | None = None  # of the reference arm
 
     def load(self) -> None:
         """Switches first, then weights, then the sampling mode, then a trial call of the pinned attention."""
         self._applied = prepare(self._recipe, self._arm)
+        if self._arm is Arm.REFERENCE:
+            self._choice = self._chosen()
         self._loaded = load_model(self._recipe, self._arm)
         self._sampling = install(self._loaded.model, self._recipe)
         self._prove_attention(self._loaded.model)
@@ -54,7 +62,7 @@ class TransformersEngine:
 
     def environment(self, *, verify_weights: bool = False) -> Environment:
         """Facts of the loaded model, the libraries and the device, as they are now; weight files in full if asked."""
-        return capture_environment(
+        found = capture_environment(
             _ready(self._loaded),
             self._recipe,
             self._arm,
@@ -62,25 +70,43 @@ class TransformersEngine:
             _ready(self._sampling),
             verify_weights=verify_weights,
         )
+        return found if self._choice is None else replace(found, context={**found.context, **self._choice.facts()})
 
     def render(self, canary: Canary, clock: str | None) -> Rendered:
         """Text and ids of a canary's prompt."""
         return render(_ready(self._loaded).tokenizer, canary, clock)
 
     def warm_up(self) -> None:
-        """Sixteen filler tokens in, four out, then their score."""
+        """Sixteen filler tokens in, four out, then their score; in the reference arm the score of four more."""
         bench = _ready(self._bench)
         ids = bench.vocabulary.filler(0, WARM_UP_PROMPT)
-        with self._measuring(Probe.DECODE):
-            made = runs.decode(bench, ids, Shape.ALONE, self._arguments(CanarySettings(max_new_tokens=WARM_UP_TOKENS)))
+        tokens = bench.vocabulary.filler(1, WARM_UP_TOKENS)
+        if self._arm is Arm.NATIVE:
+            arguments = self._arguments(CanarySettings(max_new_tokens=WARM_UP_TOKENS))
+            with self._measuring(Probe.DECODE):
+                tokens = runs.decode(bench, ids, Shape.ALONE, arguments).output_ids
         with self._measuring(Probe.SCORE):
-            runs.score(bench, ids, Shape.ALONE, made.output_ids, WARM_UP_TOKENS)
+            runs.score(bench, ids, Shape.ALONE, tokens, WARM_UP_TOKENS)
+
+    def observer_check(self, canary: Canary, rendered: Rendered) -> str | None:
+        """Logits with recording on and off, alone: of a decode and a score, or of what the arm runs."""
+        if self._arm is Arm.REFERENCE:
+            tokens = _ready(self._bench).vocabulary.filler(1, WARM_UP_TOKENS)
+            with self._measuring(Probe.SCORE):
+                return observe_score(_ready(self._bench), rendered.ids, torch.tensor(tokens))
+        with self._measuring(Probe.DECODE):
+            return observer_check(_ready(self._bench), rendered.ids, self._arguments(canary.settings))
 
     def decode(self, key: TraceKey, canary: Canary, rendered: Rendered) -> Trace:
-        """Greedy generation through the model's ordinary `generate`."""
+        """Greedy generation through the model's ordinary `generate`; refused in the reference arm."""
+        if self._arm is Arm.REFERENCE:
+            raise no_decode()
         with self._measuring(Probe.DECODE):
             made = runs.decode(_ready(self._bench), rendered.ids, key.shape, self._arguments(canary.settings))
         return self._trace(key, canary, rendered, made)
+
+    def foresee(self, requests: Sequence[ScoreRequest]) -> None:
+        """Of use only where the model is loaded block by block."""
 
     def score(self, key: TraceKey, canary: Canary, rendered: Rendered, output_ids: Sequence[int]) -> Trace:
         """One teacher-forced forward over the prompt and all given outputs but the last."""
@@ -89,15 +115,19 @@ class TransformersEngine:
             made = runs.score(_ready(self._bench), rendered.ids, key.shape, output_ids, limit, seed=key.repeat)
         return self._trace(key, canary, rendered, made)
 
-    def observer_check(self, canary: Canary, rendered: Rendered) -> str | None:
-        """Logits of decode and score with recording on and off, alone."""
-        with self._measuring(Probe.DECODE):
-            return observer_check(_ready(self._bench), rendered.ids, self._arguments(canary.settings))
-
     def close(self) -> None:
         """Let go of the model and of its device memory."""
         self._bench = self._loaded = None
         torch.cuda.empty_cache()  # does nothing where CUDA was never started
+
+    def _chosen(self) -> Choice:
+        """How the reference runs: as asked, else as the memory allows."""
+        folder = check_folder(self._recipe.path)[0].parent
+        parameters = count_parameters(empty_model(folder, self._recipe))
+        choice = choose(asked_way(self._recipe), parameters, room_on(device_of(self._recipe)))
+        if choice.way is Way.BLOCK_BY_BLOCK:
+            raise CannotMeasureError("Running a reference block by block is not built yet.")
+        return choice
 
     def _prepared(self, model: Any, tokenizer: Any) -> Bench:
         config, sampling = model.generation_config, _ready(self._sampling)
