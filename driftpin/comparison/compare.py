@@ -8,8 +8,10 @@ from itertools import count
 
 from driftpin.comparison import tokens
 from driftpin.comparison.depth import depth
-from driftpin.comparison.deviation import deviation
-from driftpin.comparison.facts import CheckChange, Comparison, Depth, RepeatMovement, TraceComparison, Unmeasured
+from driftpin.comparison.deviation import deviation, left_out
+from driftpin.comparison.facts import CheckChange, Comparison, RepeatMovement, TraceComparison, Unmeasured
+from driftpin.comparison.reproduction import with_reproduction
+from driftpin.comparison.routing import routing
 from driftpin.comparison.side import Side
 from driftpin.errors import DriftpinError
 from driftpin.suite.canary import Canary
@@ -21,7 +23,7 @@ from driftpin.trace.probe import Probe, Shape, TraceKey
 from driftpin.trace.text import TraceText
 from driftpin.trace.traceset import Entry
 
-VERSION = 1  # of the facts; cached comparisons carry it
+VERSION = 2  # of the facts; cached comparisons carry it
 
 
 class EmptyComparisonError(DriftpinError):
@@ -46,6 +48,7 @@ def compare(baseline: Side, candidate: Side) -> Comparison:
     changed: list[TraceComparison] = []
     unmeasured: list[Unmeasured] = []
     ills: dict[TraceKey, tuple[Ill, ...]] = {}
+    scores: dict[TraceKey, tuple[Head, Head]] = {}
     for old, entry in _pairs(baseline, candidate):
         if entry is None or entry.unmeasured:
             key = entry.key if entry else old.key  # type: ignore[union-attr]
@@ -61,11 +64,13 @@ def compare(baseline: Side, candidate: Side) -> Comparison:
                 ills[entry.key] = entry.ills
         else:
             changed.append(_compare_entries(baseline, candidate, old, entry))
+            if entry.key.probe is Probe.SCORE:
+                scores[entry.key] = baseline.head(old), candidate.head(entry)
     _refuse_empty(candidate, identical, changed, unmeasured)
     return Comparison(
         order=candidate.suite.ids + changes.removed,
         identical=tuple(identical),
-        changed=tuple(changed),
+        changed=tuple(with_reproduction(changed, scores)),
         unmeasured=tuple(unmeasured),
         new=changes.new,
         removed=changes.removed,
@@ -194,26 +199,31 @@ def _compare_entries(baseline: Side, candidate: Side, old: Entry, new: Entry) ->
     )
     if prompt or mismatched:
         return common
-    place, absent = _depth(baseline, candidate, old, new)
-    before, after = baseline.layers_of(old), candidate.layers_of(new)
     return replace(
-        common,
+        _with_layers(common, baseline, candidate, old, new),
         divergence=tokens.divergence(a, b, text_a, text_b),
         movement=tokens.movement(a, b),
-        depth=None if common.identical and place and place.block is None else place,
-        depth_absent=absent,
-        deviation=deviation(before, after) if before and after else (),
         checks=_checks(candidate.suite.canary(new.key.canary), new.key, text_a, text_b),
     )
 
 
-def _depth(baseline: Side, candidate: Side, old: Entry, new: Entry) -> tuple[Depth | None, str | None]:
+def _with_layers(common: TraceComparison, baseline: Side, candidate: Side, old: Entry, new: Entry) -> TraceComparison:
+    """What the two layer recordings add."""
     a, b = baseline.layers_of(old), candidate.layers_of(new)
     if a is None or b is None:
         lacking = "baseline" if a is None else "candidate"
         reason = (old if a is None else new).layers_absent or "none were recorded"
-        return None, f"the {lacking} has no layers: {reason}"
-    return depth(a, b, _until(baseline.head(old), candidate.head(new)))
+        return replace(common, depth_absent=f"the {lacking} has no layers: {reason}")
+    until = _until(baseline.head(old), candidate.head(new))
+    place, absent = depth(a, b, until)
+    return replace(
+        common,
+        depth=None if common.identical and place and place.block is None else place,
+        depth_absent=absent,
+        deviation=deviation(a, b),
+        sinks=left_out(a),
+        routing=routing(a, b, until),
+    )
 
 
 def _until(a: Head, b: Head) -> int | None:

@@ -2,26 +2,37 @@
 
 With s_j·x the random-sign sums of a state x, the mean over j of (s_j·x − s_j·y)² estimates |x − y|² (Achlioptas 2003),
 so the root of the summed squares over positions, divided by that of the baseline's own, is a relative deviation.
+Attention sinks are left out: they are huge and would hide every other position.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from driftpin.comparison.alignment import aligned
+from driftpin.comparison.sinks import sketched_sinks
 from driftpin.trace.layers import Layers
-
-SINK = 0  # the first sequence index: attention sinks there are huge and would hide every other position
 
 
 def deviation(a: Layers, b: Layers) -> tuple[tuple[str, float], ...]:
-    """(block, relative deviation) in order; empty where the two hold no sketches of the same states."""
-    same = a.blocks == b.blocks and np.array_equal(a.sketch_positions, b.sketch_positions)
-    keep = a.sketch_positions > SINK
-    if not same or not keep.any() or a.sketch.shape != b.sketch.shape:
+    """(block, relative deviation) in order over the blocks of both; empty where there are no sketches of the same.
+
+    Infinite where a state became non-finite or stood at zero before.
+    """
+    pair = aligned(a, b) if len(a.sketch_positions) else "a decode has no sketches"
+    if isinstance(pair, str) or not np.array_equal(a.sketch_positions, b.sketch_positions):
         return ()
-    old, new = a.sketch[:, keep].astype(np.float64), b.sketch[:, keep].astype(np.float64)
+    keep = ~sketched_sinks(a)
+    if not keep.any() or (a.hidden, pair.a.sketch.shape) != (b.hidden, pair.b.sketch.shape):
+        return ()
+    old, new = pair.a.sketch[:, keep].astype(np.float64), pair.b.sketch[:, keep].astype(np.float64)
     moved = np.sqrt(((new - old) ** 2).sum(axis=(1, 2)))
     size = np.sqrt((old**2).sum(axis=(1, 2)))
     ratio = np.divide(moved, size, out=np.full(len(size), np.inf), where=size > 0)
-    ratio = np.where(moved == 0, 0.0, ratio)
-    return tuple(zip(a.blocks, (float(r) for r in ratio), strict=True))
+    ratio = np.where(moved == 0, 0.0, np.nan_to_num(ratio, nan=np.inf))
+    return tuple(zip(pair.a.blocks, (float(r) for r in ratio), strict=True))
+
+
+def left_out(a: Layers) -> int:
+    """How many sketched positions are sinks."""
+    return int(sketched_sinks(a).sum()) if len(a.sketch_positions) else 0

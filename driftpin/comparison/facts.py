@@ -66,6 +66,33 @@ class Depth:
     blocks: int
     position: int | None  # sequence index; None for a whole prefill digest
     ratio_rms: float | None  # candidate's RMS over the baseline's at that cell
+    note: str | None = None  # how the two models' blocks differ, where they were brought together by path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rerouted:
+    """One router of a mixture of experts that chose otherwise."""
+
+    module: str  # its module path, inside a block
+    position: int  # sequence index of its first changed choice
+    count: int  # positions at which its choice changed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Routing:
+    """Routers that chose other experts, in module order; never empty."""
+
+    positions: int  # compared
+    changed: tuple[Rerouted, ...]
+
+    @property
+    def first(self) -> Rerouted:
+        """The earliest position's, and there the earliest block's."""
+        return min(self.changed, key=lambda one: one.position)  # min keeps the module order among equals
+
+    def inside(self, block: str) -> Rerouted | None:
+        """What a block's own router did."""
+        return next((one for one in self.changed if f"{one.module}.".startswith(f"{block}.")), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +119,9 @@ class TraceComparison:
     depth: Depth | None = None
     depth_absent: str | None = None  # why no depth can be given
     deviation: tuple[tuple[str, float], ...] = ()  # score: by block, relative deviation of the sketched states
+    sinks: int = 0  # sketched positions that the deviation leaves out
+    routing: Routing | None = None  # where other experts were chosen, in the shared context
+    reproduces: bool | None = None  # score: shows what its decode showed at the divergence; None: nothing to show
     checks: tuple[CheckChange, ...] = ()
     baseline_ills: tuple[Ill, ...] = ()
     candidate_ills: tuple[Ill, ...] = ()

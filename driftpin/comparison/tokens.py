@@ -74,7 +74,7 @@ def divergence(a: Head, b: Head, text_a: TraceText, text_b: TraceText) -> Diverg
         candidate_margin=_float_at(b.margin, at),
         movement=moved,
         missing=missing,
-        both_top=_is_top(a, at, id_a) and _is_top(b, at, id_b),
+        both_top=is_top(a, at, id_a) and is_top(b, at, id_b),
         ulp=_ulp(a, b, at),
         before=_text(text_a.pieces[:at])[-SHOWN_CHARACTERS:],
         baseline_text=_text(text_a.pieces[at:])[:SHOWN_CHARACTERS],
@@ -82,8 +82,8 @@ def divergence(a: Head, b: Head, text_a: TraceText, text_b: TraceText) -> Diverg
     )
 
 
-def _is_top(head: Head, at: int, emitted: int | None) -> bool:
-    """True when the emitted id is among the arg-maxes of the raw logits."""
+def is_top(head: Head, at: int, emitted: int | None) -> bool:
+    """True when an id is among the arg-maxes of the raw logits."""
     if emitted is None or at >= len(head.topk_ids):
         return False
     tops = head.topk_ids[at][head.topk_logits[at] == head.topk_logits[at][0]]

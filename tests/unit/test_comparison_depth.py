@@ -87,8 +87,41 @@ def test_a_shorter_recording_is_asked_as_far_as_it_goes() -> None:
     assert found(layers(), short).block == "b"
 
 
-@pytest.mark.parametrize("change", [{"blocks": ("a", "b", "x")}, {"dtype": "bfloat16"}, {"hidden": 9}])
-def test_recordings_of_different_models_have_no_place_but_a_reason(change: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"dtype": "bfloat16"}, "the hidden states were float32 of width 8 before and are bfloat16 of width 8 now"),
+        ({"hidden": 9}, "the hidden states were float32 of width 8 before and are float32 of width 9 now"),
+        ({"first_position": 6}, "the recordings begin at different positions: 5 before, 6 now"),
+        ({"blocks": ("x", "y")}, "the two models have different blocks: 3, a first, before, 2, x first, now"),
+    ],
+)
+def test_recordings_of_different_models_have_no_place_but_a_reason(change: dict[str, object], said: str) -> None:
     place, reason = depth(layers(), replace(layers(), **change))  # type: ignore[arg-type]
-    assert place is None
-    assert reason
+    assert (place, reason) == (None, said)
+
+
+def without(row: int, made: Layers) -> Layers:
+    """The same with one block removed: the later ones move up into its path."""
+    kept = {
+        n: np.delete(getattr(made, n), row, 0) for n in ("cells", "rms", "absmax", "nonfinite", "prefill", "sketch")
+    }
+    return replace(made, blocks=BLOCKS[:-1], **kept)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("removed", "block", "index"), [(0, "a", 0), (1, "b", 1), (2, None, None)])
+def test_a_removed_block_shows_at_its_own_path(removed: int, block: str | None, index: int | None) -> None:
+    place = found(layers(), without(removed, layers()))
+    assert (place.block, place.index, place.blocks) == (block, index, 3)
+    assert place.note == "the two models have different blocks: 3 before, 2 now"
+
+
+def test_a_block_of_another_path_is_named() -> None:
+    place = found(layers(), replace(layers((1, 0)), blocks=("a", "b", "x")))
+    assert (place.block, place.note) == ("b", "the two models have different blocks: c is gone, x is new")
+
+
+def test_renamed_modules_are_brought_together_by_their_order() -> None:
+    place = found(layers(), replace(layers((2, 1)), blocks=("model.a", "model.b", "model.c")))
+    assert (place.block, place.index) == ("c", 2)
+    assert place.note == "the blocks are named otherwise now: a was, model.a is the first"
