@@ -12,6 +12,7 @@ LONGEST = 80  # characters of a value in a sentence
 NOUNS = {
     "weights": "the weight file",
     "parameters": "the parameters and buffers of",
+    "computed": "what the library computes for",
     "config": "the model's",
     "tokenizer": "the tokenizer's",
     "sampling": "the generation setting",
@@ -37,6 +38,7 @@ NAMED = {
     "sampling.mode": "the sampling mode",
     "sampling.end_ids": "the end tokens",
     "tokenizer.backend": "the tokenizer's definition",
+    "tokenizer.class": "the tokenizer's class",
     "tokenizer.special": "the tokenizer's special ids",
     "keys.missing": "the list of missing weights",
     "keys.unexpected": "the list of unexpected weights",

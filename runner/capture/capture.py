@@ -17,8 +17,8 @@ from runner.capture.isa import isa_facts
 from runner.capture.libraries import library_facts
 from runner.capture.microprobes import MicroprobeShapes, behaviour_facts
 from runner.capture.objects import object_facts
-from runner.capture.parameters import parameter_facts
-from runner.capture.tokenizer import tokenizer_facts
+from runner.capture.parameters import computed_facts, parameter_facts
+from runner.capture.tokenizer import tokenizer_class, tokenizer_facts
 from runner.capture.variables import variable_facts
 from runner.capture.weights import configuration_facts, weight_facts
 from runner.determinism import Applied, attention_context
@@ -73,6 +73,8 @@ def _stack(loaded: Loaded, recipe: Recipe, arm: Arm, *, cpu: bool) -> dict[str, 
     return {
         "dtype": str(loaded.dtype).removeprefix("torch."),
         **execution_facts(loaded.model.config, recipe, arm),
+        **computed_facts(loaded.model),
+        **tokenizer_class(loaded.tokenizer),
         **flag_facts(cpu=cpu),
         **(isa_facts() if cpu else {}),
         **library_facts(),

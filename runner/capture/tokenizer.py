@@ -14,13 +14,17 @@ SPECIAL = ("bos", "eos", "pad", "unk")
 
 
 def tokenizer_facts(tokenizer: Any) -> dict[str, Fact]:
-    """`tokenizer.backend`, `tokenizer.class`, `tokenizer.special`, and `template` (None where there is none)."""
+    """`tokenizer.backend`, `tokenizer.special`, and `template` (None where there is none)."""
     return {
         "tokenizer.backend": known_or_unknown(lambda: _backend(tokenizer)),
-        "tokenizer.class": type(tokenizer).__name__,
         "tokenizer.special": {name: getattr(tokenizer, f"{name}_token_id", None) for name in SPECIAL},
         "template": _template(getattr(tokenizer, "chat_template", None)),
     }
+
+
+def tokenizer_class(tokenizer: Any) -> dict[str, Fact]:
+    """`tokenizer.class`, a fact of the stack: transformers 4 and 5 load one definition by different classes."""
+    return {"tokenizer.class": type(tokenizer).__name__}
 
 
 def _backend(tokenizer: Any) -> Fact:
@@ -29,8 +33,13 @@ def _backend(tokenizer: Any) -> Fact:
         return Unknown("the tokenizer is not of the `tokenizers` library, so it has no one definition")
     definition = json.loads(backend.to_str())
     # not RFC 8785: scores of unigram models would go through its float format for nothing
-    text = json.dumps({k: v for k, v in definition.items() if k not in STATE}, sort_keys=True)
-    return sha256_hex(text.encode())
+    kept = {k: v for k, v in definition.items() if k not in STATE and not (k == "post_processor" and _adds_nothing(v))}
+    return sha256_hex(json.dumps(kept, sort_keys=True).encode())
+
+
+def _adds_nothing(post_processor: dict[str, Any] | None) -> bool:
+    """None, or the template without special tokens that transformers 5 puts where 4 has none."""
+    return post_processor is None or post_processor.get("special_tokens") == {}
 
 
 def _template(template: Any) -> Fact:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from runner.capture.parameters import group_of, parameter_facts, tensor_sum
+from runner.capture.parameters import computed_facts, group_of, parameter_facts, tensor_sum
 
 MASK = 2**64 - 1
 
@@ -16,6 +16,7 @@ class Tiny(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(5, 3)
         self.layers = nn.ModuleList([nn.Linear(3, 3, bias=False, dtype=torch.bfloat16) for _ in range(2)])
+        self.register_buffer("scales", torch.tensor([1.0, 0.5]))
         self.register_buffer("frequencies", torch.tensor([1.0, 0.5]), persistent=False)
         self.head = nn.Linear(3, 5, bias=False)
         self.head.weight = self.embed.weight  # tied
@@ -68,12 +69,24 @@ def test_one_flipped_bit_is_told_with_its_block() -> None:
     assert {name for name in before if before[name] != after[name]} == {"parameters.layers.1", "parameters.total"}
 
 
-def test_a_changed_buffer_is_told_too() -> None:
+def test_a_changed_buffer_of_the_file_is_told_too() -> None:
     model = Tiny()
     before = parameter_facts(model)
-    model.frequencies[1] = 0.25
+    model.scales[1] = 0.25
     after = parameter_facts(model)
-    assert {name for name in before if before[name] != after[name]} == {"parameters.frequencies", "parameters.total"}
+    assert {name for name in before if before[name] != after[name]} == {"parameters.scales", "parameters.total"}
+
+
+def test_what_the_library_computed_stands_apart() -> None:
+    """Another library version computes other buffers for the same files: that is not another model."""
+    model = Tiny()
+    files, computed = parameter_facts(model), computed_facts(model)
+    model.frequencies[1] = 0.25
+    model.register_buffer("more", torch.ones(2), persistent=False)
+    assert parameter_facts(model) == files
+    assert set(computed) == {"computed.frequencies"}
+    assert set(computed_facts(model)) == {"computed.frequencies", "computed.more"}
+    assert computed_facts(model)["computed.frequencies"] != computed["computed.frequencies"]
 
 
 def test_swapped_rows_and_swapped_blocks_are_told() -> None:
