@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from driftpin.environment.difference import FactDifference, difference
+from driftpin.environment.environment import Equality, Section
 from driftpin.errors import CorruptBlobError, DriftpinError, ReplayInterruptedError, StoreError
 from driftpin.settings.policy import Severity
 from driftpin.store import Store
@@ -21,6 +22,7 @@ from driftpin.store.replay import Replay, ReplayStatus
 from driftpin.verdict.kind import VerdictKind
 from driftpin.workflow.assess import Assessment, assess_replay
 from driftpin.workflow.confirm import Confirmation, confirm, worth_confirming
+from driftpin.workflow.refer import refer, worth_referring
 from driftpin.workflow.sides import environment
 from monitor import cause
 from monitor.desk import Desk
@@ -73,6 +75,7 @@ class Evaluator:
     def _finished(self, wanted: Wanted, replay: Replay) -> None:
         found = assess_replay(self.store, replay, wanted.policy)
         found, confirmation = self._confirmed(wanted, replay, found)
+        found = self._referred(wanted, replay, found)
         kind = cause.kind_of(found)
         log.info(
             f"Replay {replay.id} of {replay.target}: {found.verdict.headline}.",
@@ -116,6 +119,18 @@ class Evaluator:
         if confirmation.reproduced is None:
             return found, confirmation
         return assess_replay(self.store, replay, wanted.policy, confirmation.reproduced), confirmation
+
+    def _referred(self, wanted: Wanted, replay: Replay, found: Assessment) -> Assessment:
+        """The reference arm's word on what would be told, or on a stack that its baseline never saw."""
+        kind = cause.kind_of(found)
+        told = kind is not None and self._opens(wanted, found, kind)
+        if not worth_referring(found) or not (told or _new_ground(found)):
+            return found
+        log.info(f"Running the reference arm beside replay {replay.id}.", action="refer", replay=replay.id)
+        referred = refer(self.store, self.url, replay, _unheard, limit_seconds=wanted.limit_seconds, stop=self.stop)
+        if referred.replay is None:
+            log.warning(f"No reference for {replay.id}: {referred.absent}.", action="refer", replay=replay.id)
+        return assess_replay(self.store, self.store.replays.get(replay.id), wanted.policy, found.reproduced)
 
     def _opens(self, wanted: Wanted, found: Assessment, kind: IncidentKind) -> bool:
         loud = found.verdict.severity in (Severity.TICKET, Severity.PAGE)
@@ -198,6 +213,12 @@ class Evaluator:
             next=(f"driftpin replay {wanted.target}",),
         )
         self.desk.see(wanted, seen)
+
+
+def _new_ground(found: Assessment) -> bool:
+    """A stack or model that differs from the baseline's."""
+    told = found.equalities or {}
+    return Equality.DIFFERENT in (told.get(Section.MODEL), told.get(Section.STACK))
 
 
 def _baseline_id(found: Assessment) -> int | None:

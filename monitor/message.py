@@ -71,6 +71,10 @@ def alert(seen: Sighting) -> dict[str, Any]:
         "environment_differences_in_all": len(seen.differences),
         "canaries": {} if found is None else {o.value: n for o, n in found.verdict.counts.items()},
         "movement": None if found is None else _movement(found),
+        "shift": None if found is None else shapes.shift(found.verdict.shift),
+        "class": None if found is None else _class(found),
+        "diagnosis": None if found is None else shapes.diagnosis(found.verdict.diagnosis),
+        "because": None if found is None or found.attribution is None else found.attribution.likeliest,
         "first_divergence": None if found is None else _divergence(found, seen.show_text),
         "place": None if found is None or found.verdict.place is None else found.verdict.place.sentence,
         "confirmation": None if seen.confirmation is None else _confirmation(seen.confirmation),
@@ -85,7 +89,7 @@ def _likeliest(facts: tuple[FactDifference, ...]) -> tuple[FactDifference, ...]:
 
 
 def _movement(found: Assessment) -> dict[str, Any] | None:
-    """The largest over all executions; nothing is said about a floor until baselines hold one."""
+    """The largest over all executions, and the floors that they stand against."""
     moved = [t.movement for t in (found.comparison.changed if found.comparison else ()) if t.movement]
     if not moved:
         return None
@@ -93,8 +97,14 @@ def _movement(found: Assessment) -> dict[str, Any] | None:
         "executions": len(moved),
         "mean_abs_logprob": json_float(max(m.mean_abs_logprob for m in moved)),
         "max_abs_logprob": json_float(max(m.max_abs_logprob for m in moved)),
-        "floor": None,
+        "floor": None if found.floors is None else json_float(found.floors.logprob),
+        "tie_floor": None if found.floors is None else json_float(found.floors.pair),
     }
+
+
+def _class(found: Assessment) -> str | None:
+    told = found.verdict.diagnosis
+    return None if told is None or told.word is None else told.word.value
 
 
 def _divergence(found: Assessment, text: bool) -> dict[str, Any] | None:
@@ -103,7 +113,10 @@ def _divergence(found: Assessment, text: bool) -> dict[str, Any] | None:
         return None
     at = shapes.divergence(first.divergence, text)
     hidden = () if text else ("baseline_id", "candidate_id")  # token ids are text to whoever has the tokenizer
-    return {"canary": first.canary, "probe": first.probe} | {n: v for n, v in at.items() if n not in hidden}
+    limit = None if first.limit is None else json_float(first.limit)
+    return {"canary": first.canary, "probe": first.probe, "limit": limit} | {
+        n: v for n, v in at.items() if n not in hidden
+    }
 
 
 def _confirmation(confirmation: Confirmation) -> dict[str, Any]:

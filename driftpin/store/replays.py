@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, select, update
+from sqlalchemy import Connection, Select, and_, or_, select, update
 
 from driftpin.errors import NotFoundError, StoreError
 from driftpin.store import recording, tables
@@ -225,9 +225,15 @@ class Replays:
         query = _query().where(*(TABLE.c[n] == v for n, v in wanted.items() if v is not None))
         return self._select(query.order_by(TABLE.c.seq.desc()).limit(limit))
 
-    def beside(self, replay_id: str) -> Sequence[Replay]:
-        """Reference replays that were run for a native one, newest first."""
-        return self._select(_query().where(TABLE.c.beside == replay_id).order_by(TABLE.c.seq.desc()))
+    def beside(self, replay: Replay) -> Sequence[Replay]:
+        """Reference replays run for a native one, or for one of the same target, traces and environment; newest first.
+
+        Equal content in an equal environment is one measurement: it needs no second reference.
+        """
+        native = TABLE.alias()
+        same = and_(native.c.trace_set == replay.trace_set, native.c.environment == replay.environment)
+        mine = select(native.c.id).where(native.c.target == replay.target, or_(native.c.id == replay.id, same))
+        return self._select(_query().where(TABLE.c.beside.in_(mine)).order_by(TABLE.c.seq.desc()))
 
     def stale(self, older_than: datetime) -> Sequence[Replay]:
         """Running replays whose last heartbeat is before that time, oldest first."""

@@ -7,15 +7,19 @@ import threading
 from dataclasses import dataclass, replace
 
 from driftpin.errors import ReplayInterruptedError, StoreError
-from driftpin.settings.policy import Severity
+from driftpin.settings.grade import Grade, grade_of
+from driftpin.settings.policy import Policy, Severity
 from driftpin.store import Store
 from driftpin.store.replay import Replay, ReplayStatus
 from driftpin.trace.plan import BASELINE, Plan
 from driftpin.trace.probe import TraceKey
 from driftpin.trace.traceset import Entry, TraceSet
 from driftpin.verdict.kind import VerdictKind
+from driftpin.verdict.outcome import Outcome
 from driftpin.verdict.verdict import Verdict
+from driftpin.workflow.assess import assess
 from driftpin.workflow.launch import Listener, launch
+from driftpin.workflow.references import of_baseline, of_replay
 
 PURPOSE = "confirm"
 UNMEASURED = "a canary that had changed could not be measured again"
@@ -24,6 +28,9 @@ UNMEASURED = "a canary that had changed could not be measured again"
 CHANGES = frozenset(
     {VerdictKind.INCOMPARABLE, VerdictKind.INVALID, VerdictKind.BROKEN, VerdictKind.DRIFT, VerdictKind.NUMERIC}
 )
+
+# What a repeat of a target that does not repeat every bit has to show again.
+LOUD = frozenset({Outcome.FLIP, Outcome.SHIFTED, Outcome.CHECK_CHANGED, Outcome.BROKEN, Outcome.TIE_FLIP})
 
 Signature = tuple[str | None, str | None, str | None]
 
@@ -54,10 +61,12 @@ def confirm(
 ) -> Confirmation:
     """Repeat a finished replay `times` times, weights read in full, until one of the repeats settles the question.
 
-    Reproduced: every repeat has the traces of the canaries that differ from the baseline. A repeat that failed settles
+    Reproduced: every repeat has the traces of the canaries that differ from the baseline; on a target graded below
+    bitwise, where none will, it comes to the same verdict on one of the same canaries. A repeat that failed settles
     nothing. Raises `ReplayInterruptedError` when `stop` ended a repeat.
     """
     changed, wanted = _Change.of(store, replay), _plan(store, replay)
+    bitwise = grade_of(store.targets.get(replay.revision_id).operations) is Grade.BITWISE
     ids: list[str] = []
     for _ in range(times):
         done = launch(store, url, _order(store, replay, wanted), listener, limit_seconds, stop)
@@ -66,9 +75,27 @@ def confirm(
             raise ReplayInterruptedError(f"The confirming replay {done.id} was interrupted.")
         if done.status is not ReplayStatus.FINISHED:
             return Confirmation(replays=tuple(ids), reason=f"the confirming replay {done.id} failed: {done.reason}")
-        if (shown := changed.shown_by(done, store.replays.trace_set(done))) is not True:
+        shown = changed.shown_by(done, store.replays.trace_set(done)) if bitwise else _seen_again(store, replay, done)
+        if shown is not True:
             return Confirmation(reproduced=shown, replays=tuple(ids), reason=None if shown is False else UNMEASURED)
     return Confirmation(reproduced=True if ids else None, replays=tuple(ids))
+
+
+def _seen_again(store: Store, replay: Replay, repeat: Replay) -> bool | None:
+    """Whether a repeat is judged as the replay was, by the same quorum; None where a changed canary is missing."""
+    first, again = (_judged(store, replay, one) for one in (replay, repeat))
+    changed = {c.canary for c in first.canaries if c.outcomes & LOUD}
+    if changed & {c.canary for c in again.canaries if Outcome.UNMEASURED in c.outcomes}:
+        return None
+    shown = {c.canary for c in again.canaries if c.outcomes & LOUD}
+    return first.kind is again.kind and (not changed or bool(changed & shown))
+
+
+def _judged(store: Store, replay: Replay, one: Replay) -> Verdict:
+    baseline = store.replays.get(replay.id).baseline_id
+    if baseline is None:
+        raise StoreError(f"Replay {replay.id} was not judged against a baseline.")
+    return assess(store, of_baseline(store, store.baselines.get(baseline)), of_replay(one), Policy()).verdict
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from driftpin.errors import StoreError
+from driftpin.errors import ReplayInterruptedError, StoreError
 from driftpin.store import Store
 from driftpin.store.baselines import Baseline
 from driftpin.store.replay import ENDED, Replay, ReplayStatus
@@ -32,7 +32,9 @@ NOT_ORDERED = "the reference replay could not be ordered"
 Run = Callable[[Replay], Replay]  # runs a queued replay to its end
 
 # A verdict that says nothing about numbers needs no arbiter.
-ASKING = frozenset({VerdictKind.BROKEN, VerdictKind.UNSTABLE, VerdictKind.DRIFT, VerdictKind.INCOMPLETE, VerdictKind.NUMERIC})
+ASKING = frozenset(
+    {VerdictKind.BROKEN, VerdictKind.UNSTABLE, VerdictKind.DRIFT, VerdictKind.INCOMPLETE, VerdictKind.NUMERIC}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +68,27 @@ def refer(
     limit_seconds: float | None = None,
     stop: threading.Event | None = None,
 ) -> Referred:
-    """Run the reference replay beside a judged native one, on the tokens of the baseline that judged it."""
+    """Run the reference replay beside a judged native one, on the tokens of the baseline that judged it.
+
+    Raises `ReplayInterruptedError` when `stop` ended it.
+    """
     judged = store.replays.get(replay.id).baseline_id
     if judged is None:
         return Referred(absent="the replay was not judged against a baseline")
     tokens = store.baselines.get(judged).trace_set
-    return run_beside(store, replay, tokens, lambda queued: launch(store, url, queued, listener, limit_seconds, stop))
+    return run_beside(store, replay, tokens, _launched(store, url, listener, limit_seconds, stop))
+
+
+def _launched(
+    store: Store, url: str, listener: Listener, limit_seconds: float | None, stop: threading.Event | None
+) -> Run:
+    def run(queued: Replay) -> Replay:
+        done = launch(store, url, queued, listener, limit_seconds, stop)
+        if done.status is ReplayStatus.INTERRUPTED:
+            raise ReplayInterruptedError(f"The reference replay {done.id} was interrupted.")
+        return done
+
+    return run
 
 
 def run_beside(store: Store, replay: Replay, tokens: str, run: Run, yardstick: int = 0) -> Referred:
@@ -79,8 +96,8 @@ def run_beside(store: Store, replay: Replay, tokens: str, run: Run, yardstick: i
     if not wanted(store.targets.get(replay.revision_id).operations):
         return Referred(absent=TURNED_OFF)
     plan = reference_plan(replay.plan, tokens, yardstick)
-    ran = next((r for r in store.replays.beside(replay.id) if r.plan == plan and r.status in ENDED), None)
-    return ended(ran if ran and ran.status is ReplayStatus.FINISHED else run(_ordered(store, replay, plan)))
+    past = (r for r in store.replays.beside(replay) if r.plan == plan and r.status is ReplayStatus.FINISHED)
+    return ended(next(past, None) or run(_ordered(store, replay, plan)))
 
 
 def reference_plan(native: Plan, tokens: str, yardstick: int = 0) -> Plan:
@@ -115,7 +132,7 @@ def beside(store: Store, replay: Replay, baseline: Baseline) -> Referred:
     """The newest reference replay of a native one on that baseline's tokens, or why there is none."""
     if not wanted(store.targets.get(replay.revision_id).operations):
         return Referred(absent=TURNED_OFF)
-    ran = [r for r in store.replays.beside(replay.id) if r.plan.score_on == baseline.trace_set and r.status in ENDED]
+    ran = [r for r in store.replays.beside(replay) if r.plan.score_on == baseline.trace_set and r.status in ENDED]
     if not ran:
         return Referred()
     return ended(next((r for r in ran if r.status is ReplayStatus.FINISHED), ran[0]))

@@ -185,6 +185,7 @@ def test_an_alert_tells_what_and_by_how_much() -> None:
         "mean_abs_logprob": 0.125,
         "max_abs_logprob": 0.5,
         "floor": None,
+        "tie_floor": None,
     }
     assert body["first_divergence"]["before"] == SECRET_TEXT
     assert (body["first_divergence"]["baseline_text"], body["first_divergence"]["candidate_text"]) == ("abc", "xyz")
