@@ -22,6 +22,7 @@ from driftpin.store.incident import IncidentKind
 from driftpin.store.replay import Replay, ReplayStatus
 from driftpin.trace.plan import Plan
 from driftpin.trace.probe import Probe, TraceKey
+from driftpin.verdict.diagnosis import NO_REFERENCE
 from driftpin.verdict.judge import NO_YARDSTICK, Circumstances, judge, unblessed
 from driftpin.workflow.assess import Assessment
 from driftpin.workflow.confirm import Confirmation, worth_confirming
@@ -191,7 +192,12 @@ def test_an_alert_tells_what_and_by_how_much() -> None:
     assert (body["first_divergence"]["baseline_text"], body["first_divergence"]["candidate_text"]) == ("abc", "xyz")
     assert body["first_divergence"]["baseline_margin"] == 0.5
     assert body["confirmation"] == {"reproduced": True, "replays": ["r-3", "r-4"], "reason": None}
-    assert body["unseen"] == ["Some executions have no layer recording: their place is not seen.", NO_YARDSTICK]
+    assert body["unseen"] == [
+        "Some executions have no layer recording: their place is not seen.",
+        NO_YARDSTICK,
+        f"Whether this is rounding or a defect: {NO_REFERENCE}.",
+    ]
+    assert (body["class"], body["diagnosis"]["absent"]) == (None, NO_REFERENCE)
     assert body["next"] == [
         "driftpin show r-2 --canary sea",
         "driftpin env diff r-1 r-2",
@@ -205,6 +211,7 @@ def test_hidden_text_leaves_numbers_only() -> None:
     assert set(body["first_divergence"]) == {
         "canary",
         "probe",
+        "limit",
         "position",
         "baseline_margin",
         "candidate_margin",
