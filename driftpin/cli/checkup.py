@@ -203,7 +203,7 @@ def configuration(session: Session) -> Finding:
     """Whether the configuration here is valid and its suites load."""
     from driftpin.workflow.order import named_suite  # noqa: PLC0415 - start-up time
 
-    if _absent(session):
+    if not session.is_configured:
         return Finding(name="configuration", ok=None, detail="none here", remedy="`driftpin init` writes one.")
     config = session.config()
     suites = [named_suite(config, name) for name in config.tables.suites]
@@ -215,7 +215,7 @@ def store(session: Session) -> Finding:
     """Whether the configured store can be reached and has this driftpin's schema."""
     from driftpin.store import schema  # noqa: PLC0415 - start-up time
 
-    if _absent(session):
+    if not session.is_configured:
         return Finding(name="store", ok=None, detail="no configuration names one")
     config = session.config()
     url = config.store_url()
@@ -225,14 +225,6 @@ def store(session: Session) -> Finding:
         )
     with session.store(config) as opened:
         return Finding(name="store", ok=True, detail=f"{opened.url}, schema {schema.current(url)}")
-
-
-def _absent(session: Session) -> bool:
-    """True when nobody named a configuration and the default one is not there."""
-    from driftpin.settings.load import DEFAULT_FILE  # noqa: PLC0415 - start-up time
-
-    named = session.config_path or os.environ.get("DRIFTPIN_CONFIG")
-    return not named and not Path(DEFAULT_FILE).exists()
 
 
 def exit_code(found: Sequence[Finding]) -> int:

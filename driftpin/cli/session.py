@@ -31,6 +31,14 @@ class Session:
 
         return load_config(self.config_path, os.environ, self.flags)
 
+    @property
+    def is_configured(self) -> bool:
+        """False when nobody named a configuration and the default one is not there."""
+        from driftpin.settings.load import DEFAULT_FILE  # noqa: PLC0415 - start-up time
+
+        named = self.config_path or os.environ.get("DRIFTPIN_CONFIG")
+        return bool(named) or Path(DEFAULT_FILE).exists()
+
     @contextmanager
     def store(self, config: Config, *, migrate: bool = False) -> Iterator[Store]:
         """The store of the configuration; `migrate` makes an absent one."""

@@ -124,6 +124,16 @@ def length_findings(found: Iterable[Crossing], lengths: Sequence[Length], config
         )
 
 
+def remembered(config: Config) -> str | None:
+    """What a model of that configuration keeps between prompts, as a sentence; None where nothing is known of any."""
+    kinds = {str(rope.get("rope_type") or rope.get("type")) for _, rope in _rope_tables(config)}
+    if "dynamic" in kinds:
+        return "The model keeps the rotary frequencies of its longest prompt for shorter ones (rope_type dynamic)."
+    if "longrope" in kinds:
+        return "The model may keep the long table of rotary frequencies for a shorter prompt (rope_type longrope)."
+    return None
+
+
 def static_cache(lengths: Sequence[Length], limits: Mapping[str, int], padding: int, step: int) -> Finding | None:
     """What a longer canary would do to a target with a static cache: its length is one for the whole suite.
 

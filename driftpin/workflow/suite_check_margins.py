@@ -1,34 +1,33 @@
-"""How close a suite's tokens are to changing: margins held against the rounding yardstick F. Pure.
+"""How close a suite's tokens are to changing: margins held against the rounding yardstick F. Pure; has no words.
 
-Three kinds of evidence, strongest first: a margin of exactly zero; a top token that did change when embeddings were
-disturbed by rounding; a margin below F. In bfloat16 F is wide, and most canaries have some margin below it; in float32
-it is tiny, and hardly any has.
+Three kinds of evidence, strongest first: a margin of exactly zero; a top token that did change, when embeddings were
+disturbed by rounding or when the same tokens were scored at once; a margin below F. In bfloat16 F is wide, and most
+canaries have some margin below it; in float32 it is tiny, and hardly any has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from driftpin.suite.finding import Finding, FindingKind, Level
+from driftpin.comparison.tokens import kept_pair
 from driftpin.trace.head import Head
 
-FAR = 20.0  # times F: a smallest margin above it does not flip under anything of rounding's size
-FEWEST = 8  # tokens: cutting a canary shorter than this leaves little to see
-EDGES = (0.5, 1.0, 5.0, FAR)  # of the histogram, in F
-SHOWN = 4  # positions named in one sentence
+FAR = 20.0  # times F: nothing of rounding's size reaches as far
+EDGES = (0.0, 0.1, 0.25, 0.5, 1.0, 5.0, FAR, 100.0, 1000.0, np.inf)  # of the histogram, in F
 
 
 class Band(StrEnum):
     """How close a canary's closest position is."""
 
     TIE = "tie"  # two logits were equal
-    FLIPS = "flips"  # the disturbance changed a top token
+    FLIPS = "flips"  # the disturbance, or scoring instead of generating, changed a top token
     NEAR = "near"  # below F, though nothing changed
     BETWEEN = "between"  # quiet under rounding, yet close enough for its tokens to show a small change
     FAR = "far"  # above 20 F everywhere
@@ -36,10 +35,11 @@ class Band(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measured:
-    """One canary's decode and its perturbed scores on the same tokens."""
+    """One canary's decode, and on the same tokens its score and its perturbed scores."""
 
     canary: str
     head: Head
+    score: Head | None
     perturbed: tuple[Head, ...]
 
 
@@ -51,8 +51,27 @@ class Close:
     top: int
     second: int
     margin: float
-    flipped: int  # disturbed runs in which another token was on top
+    flipped: int  # disturbed scores with another token on top than the undisturbed one had
     runs: int
+    scored: bool  # the undisturbed score had the decode's token on top
+
+    @property
+    def loud(self) -> bool:
+        """True when rounding decides here, by what was seen."""
+        return self.margin == 0 or self.flipped > 0 or not self.scored
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parting:
+    """Where decode and score lie furthest apart: the movement of the decode's top two logits, in F."""
+
+    position: int
+    ratio: float
+
+    @property
+    def beyond_rounding(self) -> bool:
+        """True when the two do not compute the same."""
+        return self.ratio > FAR
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,24 +85,23 @@ class Margins:
     ratio: float  # smallest / F
     close: tuple[Close, ...]  # margin below F, or seen to flip; in order of position
     band: Band
+    parting: Parting | None  # None where there is no score to hold the decode against
 
     @property
     def loud(self) -> tuple[Close, ...]:
         """Positions at which rounding decides: ties and flips."""
-        return tuple(c for c in self.close if c.flipped or c.margin == 0)
+        return tuple(c for c in self.close if c.loud)
 
     def to_json(self) -> dict[str, Any]:
-        """As `driftpin suite check --format json` shows it; `close` is not in it, see `close_to_json`."""
+        """As `driftpin suite check --format json` shows it, but for the close positions."""
         return {
             "positions": self.positions,
             "smallest_margin": self.smallest,
             "position": self.at,
             "ratio": self.ratio,
+            "decode_to_score": None if self.parting is None else self.parting.ratio,
             "band": self.band.value,
         }
-
-
-Names = Mapping[int, str]  # what a token id is written as; ids that are not in it are shown as numbers
 
 
 def margins_of(one: Measured, floor: float) -> Margins | None:
@@ -92,41 +110,76 @@ def margins_of(one: Measured, floor: float) -> Margins | None:
     finite = np.isfinite(margin)
     if not finite.any() or one.head.topk_ids.shape[1] < 2:
         return None
+    parting = _parting(one, floor)
+    flipped, scored = _flipped(one), _scored(one, parting)
+    wanted = np.flatnonzero(finite & ((margin < floor) | (flipped > 0) | ~scored))
+    close = tuple(_close(one, int(n), int(flipped[n]), bool(scored[n])) for n in wanted)
     at = int(np.argmin(np.where(finite, margin, np.inf)))
-    flipped = _flips(one)
-    wanted = np.flatnonzero(finite & ((margin < floor) | (flipped > 0)))
-    close = tuple(_close(one, int(n), int(flipped[n])) for n in wanted)
-    smallest = float(margin[at])
+    ratio = float(margin[at]) / floor
     return Margins(
         canary=one.canary,
         positions=len(margin),
-        smallest=smallest,
+        smallest=float(margin[at]),
         at=at,
-        ratio=smallest / floor,
+        ratio=ratio,
         close=close,
-        band=_band(close, smallest / floor),
+        band=_band(close, ratio),
+        parting=parting,
     )
 
 
-def _flips(one: Measured) -> NDArray[np.int64]:
-    """In how many disturbed runs another token was on top; int64 [N]."""
-    top = one.head.topk_ids[:, 0]
-    moved = [other.topk_ids[: len(top), 0] != top for other in one.perturbed if len(other.topk_ids) == len(top)]
-    return np.sum(moved, axis=0, dtype=np.int64) if moved else np.zeros(len(top), np.int64)
+def _flipped(one: Measured) -> NDArray[np.int64]:
+    """In how many disturbed scores another token was on top than in the undisturbed one; int64 [N]."""
+    if one.score is None or not one.perturbed:
+        return np.zeros(len(one.head.topk_ids), np.int64)
+    top = one.score.topk_ids[:, 0]
+    count: NDArray[np.int64] = np.stack([other.topk_ids[:, 0] != top for other in one.perturbed]).sum(axis=0)
+    return count
 
 
-def _close(one: Measured, position: int, flipped: int) -> Close:
+def _scored(one: Measured, parting: Parting | None) -> NDArray[np.bool_]:
+    """Where the score had the decode's token on top; everywhere when more than rounding parts the two."""
+    if one.score is None or (parting is not None and parting.beyond_rounding):
+        return np.ones(len(one.head.topk_ids), np.bool_)
+    same: NDArray[np.bool_] = one.head.topk_ids[:, 0] == one.score.topk_ids[:, 0]
+    return same
+
+
+def _parting(one: Measured, floor: float) -> Parting | None:
+    if one.score is None:
+        return None
+    moved = [_moved(one.head, one.score, n) for n in range(len(one.head.topk_ids))]
+    at = int(np.argmax(moved))
+    return Parting(position=at, ratio=moved[at] / floor)
+
+
+def _moved(head: Head, score: Head, position: int) -> float:
+    """How far the top two logits of one position moved apart; 0 where the score kept neither or they are infinite."""
+    first, second = (int(i) for i in head.topk_ids[position, :2])
+    pairs = [kept_pair(side, position, first, second) for side in (head, score)]
+    if pairs[0] is None or pairs[1] is None:
+        return 0.0
+    size = abs((pairs[0][0] - pairs[0][1]) - (pairs[1][0] - pairs[1][1]))
+    return size if np.isfinite(size) else 0.0
+
+
+def _close(one: Measured, position: int, flipped: int, scored: bool) -> Close:
     first, second = (int(i) for i in one.head.topk_ids[position, :2])
-    margin = float(one.head.margin[position])
     return Close(
-        position=position, top=first, second=second, margin=margin, flipped=flipped, runs=len(one.perturbed)
+        position=position,
+        top=first,
+        second=second,
+        margin=float(one.head.margin[position]),
+        flipped=flipped,
+        runs=len(one.perturbed),
+        scored=scored,
     )
 
 
 def _band(close: Sequence[Close], ratio: float) -> Band:
     if any(c.margin == 0 for c in close):
         return Band.TIE
-    if any(c.flipped for c in close):
+    if any(c.loud for c in close):
         return Band.FLIPS
     if ratio < 1:
         return Band.NEAR
@@ -135,91 +188,8 @@ def _band(close: Sequence[Close], ratio: float) -> Band:
 
 def histogram(found: Sequence[Margins]) -> list[dict[str, Any]]:
     """Canaries by smallest margin in F: `from` (included), `to` (excluded; null for no end), `count`."""
-    edges = (0.0, *EDGES, np.inf)
     ratios = [one.ratio for one in found]
     return [
         {"from": low, "to": None if high == np.inf else high, "count": sum(low <= ratio < high for ratio in ratios)}
-        for low, high in zip(edges, edges[1:], strict=False)
+        for low, high in pairwise(EDGES)
     ]
-
-
-def margin_findings(found: Sequence[Margins], floor: float, names: Names) -> Iterator[Finding]:
-    """Which canaries are too close to a tie to be quiet, and which too far from one to be sensitive."""
-    for one in found:
-        if one.loud:
-            yield _loud(one, floor, names)
-    yield from _near([one for one in found if one.band is Band.NEAR], floor)
-    yield from _far([one for one in found if one.band is Band.FAR], found)
-
-
-def _loud(one: Margins, floor: float, names: Names) -> Finding:
-    kind = FindingKind.TIE if one.band is Band.TIE else FindingKind.FLIPS
-    said = "; ".join(_said(close, names) for close in one.loud[:SHOWN])
-    more = f"; and {len(one.loud) - SHOWN} more" if len(one.loud) > SHOWN else ""
-    first = one.loud[0].position
-    if first >= FEWEST:
-        remedy = f"Set max_new_tokens to {first} (quiet so far), or reword the prompt."
-    else:
-        remedy = "Reword the prompt until its first tokens are decided more clearly."
-    return Finding(
-        kind=kind,
-        level=Level.WARNING,
-        sentence=f"{one.canary!r} will not be quiet: {said}{more} (F = {floor:.3g}).",
-        remedy=f"{remedy} Kept as it is, its flips are judged tie_flip, never drift.",
-        canaries=(one.canary,),
-    )
-
-
-def _said(close: Close, names: Names) -> str:
-    pair = f"{_name(close.top, names)} over {_name(close.second, names)}"
-    by = "exactly tied" if close.margin == 0 else f"by {close.margin:.3g} logits"
-    seen = f", another token in {close.flipped} of {close.runs} disturbed runs" if close.flipped else ""
-    return f"output token {close.position}, {pair}, {by}{seen}"
-
-
-def _name(token: int, names: Names) -> str:
-    return repr(names[token]) if token in names else f"token {token}"
-
-
-def _near(found: Sequence[Margins], floor: float) -> Iterator[Finding]:
-    if not found:
-        return
-    each = ", ".join(f"{one.canary} ({len(one.close)}, first at {one.close[0].position})" for one in found)
-    yield Finding(
-        kind=FindingKind.NEAR,
-        level=Level.NOTE,
-        sentence=f"Margins below F = {floor:.3g} that no disturbed run flipped, by canary (positions, first): {each}.",
-        remedy="Nothing, while the stack stays: these show small changes first. On another kernel some may flip.",
-        canaries=tuple(one.canary for one in found),
-    )
-
-
-def _far(found: Sequence[Margins], everything: Sequence[Margins]) -> Iterator[Finding]:
-    if not found:
-        return
-    closest = min(found, key=lambda one: one.ratio)
-    if len(found) == len(everything):
-        who = f"All {len(found)} canaries are"
-        remedy = "Usual in float32: rounding there flips nothing, and a text changes only when logits move by as much as"
-        remedy += f" {closest.smallest:.3g}. Smaller changes show as numbers (verdict numeric or shifted)."
-    else:
-        who = f"{len(found)} of {len(everything)} canaries are"
-        remedy = "They are quiet, and their texts notice large changes only. Add open prompts (stories, lists, sums)"
-        remedy += " if most of the suite is far."
-    yield Finding(
-        kind=FindingKind.FAR,
-        level=Level.NOTE,
-        sentence=f"{who} far from any tie (every margin above {FAR:g} F); the closest is {closest.canary!r}, output "
-        f"token {closest.at}: {closest.smallest:.3g} logits, {closest.ratio:.3g} F.",
-        remedy=remedy,
-        canaries=tuple(one.canary for one in found),
-    )
-
-
-def close_to_json(close: Close, names: Names, *, text: bool) -> dict[str, Any]:
-    """One close position; what could be read off the output is left out where the suite hides its text."""
-    seen = {"position": close.position, "margin": close.margin, "flipped": close.flipped, "runs": close.runs}
-    if not text:
-        return seen
-    written = {"top_text": names.get(close.top), "second_text": names.get(close.second)}
-    return {**seen, "top": close.top, "second": close.second, **written}

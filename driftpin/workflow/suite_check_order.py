@@ -1,4 +1,4 @@
-"""Does what ran before change a canary's bits? Two replays of one suite in opposite orders, held against each other. Pure.
+"""Does what ran before change a canary's bits? Two replays of a suite, in opposite orders, held together. Pure.
 
 The second order is the reverse, not a shuffle: in reverse every canary runs after exactly those that ran behind it
 before, so whatever one canary leaves behind for another shows in one of the two orders. A shuffle would leave about
