@@ -51,7 +51,7 @@ def report(
 
 def file_name(baseline: str, candidate: str) -> str:
     """From what is compared, with nothing in it that a shell or a file system would obey."""
-    words = (re.sub(r"[^A-Za-z0-9.-]+", "-", label).strip("-.") or "replay" for label in (baseline, candidate))
+    words = (re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") or "replay" for label in (baseline, candidate))
     return f"driftpin-{'-'.join(words)}.html"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,8 @@ from driftpin.report import visible
 POLICY = (
     "default-src 'none'; style-src '{style}'; script-src '{script}'; img-src data:; base-uri 'none'; form-action 'none'"
 )
+LONGEST_VALUE, SHOWN_DIGEST = 300, 16  # characters
+DIGEST = re.compile("[0-9a-f]{40,}")
 
 
 def render(template: str, **values: Any) -> str:
@@ -43,15 +46,23 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"marked": visible.marked, "short": visible.short, "value": fact_value}
+    made.filters |= {"marked": visible.marked, "short": visible.short, "value": fact_value, "execution": execution}
     return made
 
 
 def fact_value(fact: Any) -> str:
-    """One side of an environment fact as text."""
+    """One side of an environment fact as text, a digest by its beginning; `driftpin env diff` has it whole."""
     if fact is None:
         return "absent"
-    return f"unknown ({fact['unknown']})" if "unknown" in fact else str(fact["value"])
+    text = f"unknown ({fact['unknown']})" if "unknown" in fact else str(fact["value"])
+    most = SHOWN_DIGEST if DIGEST.fullmatch(text) else LONGEST_VALUE
+    return text if len(text) <= most else text[:most] + "…"
+
+
+def execution(key: str) -> str:
+    """Probe, shape and, where it is not the first, repeat of an execution's key; its canary is known."""
+    _, probe, shape, repeat = key.rsplit("/", 3)
+    return f"{probe} {shape}" + ("" if repeat == "0" else f", repeat {repeat}")
 
 
 def _finalize(value: Any) -> Any:

@@ -33,7 +33,7 @@ def layer_profile(
         label="Relative deviation of the hidden states, block by block, against the rounding yardstick",
         panels=(_panel(sizes, medians, yardstick, named),),
         axis=figure.axis(_short_names(blocks), 10),
-        axis_title=f"block: {_common(blocks)}…" if _common(blocks) else "block",
+        axis_title=f"block: {_common(blocks)}.N" if _common(blocks) else "block",
         table=_table(sizes, medians, yardstick),
         legend=_legend(bool(yardstick), len(next(iter(sizes.values())))),
         mark=None if index is None else figure.across(index, len(blocks)),

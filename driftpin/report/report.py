@@ -21,6 +21,7 @@ from driftpin.report.strip import Strip, strip
 from driftpin.report.tokens import token_diff
 from driftpin.store import Store
 from driftpin.verdict.floors import Floors
+from driftpin.verdict.shift import Shift
 from driftpin.workflow import shapes
 from driftpin.workflow.assess import Assessment
 from driftpin.workflow.references import Reference
@@ -34,7 +35,7 @@ def report(
     """The page; `text = False` leaves out what quotes a prompt or an output, `first` names canaries to draw first."""
     body = shapes.assessment(found, strict=strict, text=text)
     strands = Strands.of(store, found, text=text)
-    floors: Floors | None = getattr(found, "floors", None)
+    floors = found.floors
     lines = changed_canaries(body, first)
     drawn = _drawn(lines, strands, floors)
     return page.whole_page(
@@ -42,11 +43,11 @@ def report(
         text=text,
         sides=_sides(found),
         counts=counts(body),
-        shift=_shift(body.get("shift")),
-        strip=_strip(found, body),
+        shift=_shift(found.verdict.shift),
+        strip=_strip(found),
         first=_first(body, strands),
         tie=_tie(body["first_divergence"]),
-        profiles=_profiles(found, body, floors),
+        profiles=tuple(_profiles(found, body)),
         drawn=drawn,
         listed=lines[len(drawn) :],
         identical=identical_canaries(body),
@@ -88,20 +89,18 @@ def _first(body: Mapping[str, Any], strands: Strands) -> Mapping[str, Any] | Non
     told = body["first_divergence"]
     if told is None:
         return None
-    around = [s for s in strands.drawn(told["canary"]) if s.key.probe.value == told["probe"] and s.divergence]
-    return {"told": told, "diff": token_diff(around[0]) if around else None}
+    strand = strands.one(told["canary"], told["probe"], told["shape"])
+    return {"told": told, "diff": None if strand is None else token_diff(strand)}
 
 
-def _shift(told: Mapping[str, Any] | None) -> Bullet | None:
+def _shift(size: Shift | None) -> Bullet | None:
     """The mean movement against rounding's own and what it may reach."""
-    if told is None:
+    if size is None:
         return None
-    yardstick = told.get("yardstick")
-    limit = None if yardstick is None else yardstick * told.get("limit", 2.0)
     levels = (
-        ("yardstick", "rounding alone", yardstick),
-        ("limit", "the limit", limit),
-        ("value", "this replay", told["mean"]),
+        ("yardstick", "rounding alone", size.yardstick),
+        ("limit", f"{size.limit:g} × that, the limit", None if size.yardstick is None else size.limit * size.yardstick),
+        ("value", "this replay", size.mean),
     )
     return bullet("mean |Δ log-prob| of the candidate against the rounding yardstick", levels)
 
@@ -117,22 +116,21 @@ def _tie(told: Mapping[str, Any] | None) -> Bullet | None:
     return bullet("D against F", (*margins, ("limit", "F", told.get("limit")), ("value", "D", told["movement"])))
 
 
-def _strip(found: Assessment, body: Mapping[str, Any]) -> Strip | None:
+def _strip(found: Assessment) -> Strip | None:
     """Distances to the reference, of the probe that the diagnosis goes by."""
-    evidence, told = getattr(found, "reference", None), body.get("diagnosis")
-    if evidence is None or not told or told.get("ratio") is None:
+    evidence, told = found.reference, found.verdict.diagnosis
+    if evidence is None or told is None:
         return None
-    return strip(evidence.distances, told.get("probe") or "score")
+    deciding = next((test.probe for test in told.tests if test.ratio == told.ratio), None)
+    return None if deciding is None else strip(evidence.distances, deciding)
 
 
-def _profiles(found: Assessment, body: Mapping[str, Any], floors: Floors | None) -> Iterator[Mapping[str, Any]]:
+def _profiles(found: Assessment, body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The layer profile of each arm that recorded one; the named block stands in the arm that named it."""
     place = body["localisation"] or {}
-    evidence = getattr(found, "reference", None)
-    arms = (
-        ("native", found.comparison, floors),
-        ("reference", evidence and evidence.comparison, evidence and evidence.floors),
-    )
+    arms = [("native", found.comparison, found.floors)]
+    if found.reference is not None:
+        arms.append(("reference", found.reference.comparison, found.reference.floors))
     for arm, comparison, measured in arms:
         named = place.get("block") if (place.get("arm") or "native") == arm else None
         made = layer_profile(comparison.changed, measured, named, f"blocks-{arm}") if comparison else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 ZERO_BAND = 0.1  # share of the axis that is kept for zero, below the smallest decade
 DECADES = 8  # drawn below the largest value; what is smaller sits at the foot of them
 TICKS = 4
+LOWEST, HIGHEST = -307, 308  # powers of ten that a float holds in full
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +33,8 @@ class Scale:
         known = [v for v in values if v is not None and math.isfinite(v) and v > 0]
         if not known:
             return cls(low=-1, high=0)
-        high = math.ceil(math.log10(max(known)) - 1e-9)
-        low = max(math.floor(math.log10(min(known))), high - DECADES)
+        high = min(max(math.ceil(math.log10(max(known)) - 1e-9), LOWEST + 1), HIGHEST)
+        low = max(math.floor(math.log10(min(known))), high - DECADES, LOWEST)
         return cls(low=min(low, high - 1), high=high)
 
     def at(self, value: float | None) -> float | None:

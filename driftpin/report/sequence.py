@@ -36,7 +36,7 @@ def sequence_figure(strand: Strand, name: str, floors: Floors | None) -> Figure 
     return Figure(
         id=name,
         label=f"{strand.key.probe.value} of {strand.key.canary}: movement of the log-probability and both margins",
-        panels=(_delta_panel(delta, strand, floors), _margin_panel(margins, strand, floors)),
+        panels=(*_delta_panels(delta, strand, floors), _margin_panel(margins, strand, floors)),
         axis=figure.axis([str(i) for i in range(first, last)]),
         axis_title="output token",
         table=_table(strand, first, last),
@@ -64,11 +64,14 @@ def _cut(values: NDArray[np.float64], first: int, last: int) -> list[float | Non
     return [float(values[i]) if i < len(values) else None for i in range(first, last)]
 
 
-def _delta_panel(delta: Numbers, strand: Strand, floors: Floors | None) -> Panel:
+def _delta_panels(delta: Numbers, strand: Strand, floors: Floors | None) -> tuple[Panel, ...]:
+    """None where the very first token differs: there is nothing to subtract."""
+    if not strand.shared:
+        return ()
     levels = _delta_rules(strand, floors)
     scale = Scale.of([*delta, *levels.values()])
     tops = [(i, figure.down(scale, value, TALL)) for i, value in enumerate(delta)]
-    return Panel(
+    panel = Panel(
         title="|Δ log-prob| of the emitted token, nats",
         height=TALL,
         ticks=figure.ticks(scale, TALL),
@@ -76,12 +79,13 @@ def _delta_panel(delta: Numbers, strand: Strand, floors: Floors | None) -> Panel
         lost=_lost(delta),
         rules=_rules(levels, scale, TALL),
     )
+    return (panel,)
 
 
 def _delta_rules(strand: Strand, floors: Floors | None) -> dict[str, float]:
     """The mean of this execution and, for a score, what that mean may reach."""
     moved, levels = strand.fact.movement, {}
-    if moved is not None and math.isfinite(moved.mean_abs_logprob):
+    if strand.shared and moved is not None and math.isfinite(moved.mean_abs_logprob):
         levels["mean"] = moved.mean_abs_logprob
     if floors is not None and strand.key.probe is Probe.SCORE:
         levels["limit"] = floors.shift_limit(strand.key.canary)

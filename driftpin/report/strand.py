@@ -91,6 +91,11 @@ class Strands:
                 chosen.setdefault(fact.key.probe, fact)
         return tuple(self._read(fact) for fact in chosen.values())
 
+    def one(self, canary: str, probe: str, shape: str) -> Strand | None:
+        """The first execution of that kind whose tokens part."""
+        same = (f for f in self.changed.get(canary, ()) if (f.key.probe.value, f.key.shape.value) == (probe, shape))
+        return next((self._read(fact) for fact in same if fact.divergence), None)
+
     def _read(self, fact: TraceComparison) -> Strand:
         old, new = self.entries[0][replace(fact.key, repeat=0)], self.entries[1][fact.key]
         return Strand(key=fact.key, fact=fact, baseline=self._voice(old), candidate=self._voice(new), text=self.text)

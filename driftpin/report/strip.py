@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from driftpin.comparison.distance import Distance
 from driftpin.report.figure import Label, Place
+from driftpin.report.visible import short
+from driftpin.trace.probe import Probe
 
 BINS = 60
 DOT, TALL = 8, 88  # pixels per stacked dot, of the whole strip
@@ -26,9 +28,9 @@ class Strip:
     left_out: int
 
 
-def strip(distances: Sequence[Distance], probe: str) -> Strip | None:
+def strip(distances: Sequence[Distance], probe: Probe) -> Strip | None:
     """Of one probe's first executions whose distance changed; None where there is none."""
-    mine = [d for d in distances if d.key.probe.value == probe and d.key.repeat == 0 and d.baseline != d.candidate]
+    mine = [d for d in distances if d.key.probe is probe and d.key.repeat == 0 and d.baseline != d.candidate]
     ratios = sorted(d.ratio for d in mine)
     if not ratios:
         return None
@@ -36,7 +38,7 @@ def strip(distances: Sequence[Distance], probe: str) -> Strip | None:
     drawn = ratios[:: -(-len(ratios) // MOST)]
     return Strip(
         dots=tuple(_stacked(drawn, end)),
-        ticks=tuple(Label(place=round(_x(r, end), 2), text=f"{r:.3g} ×") for r in (1 / end, 1.0, end)),
+        ticks=tuple(Label(place=round(_x(r, end), 2), text=f"{short(r)} ×") for r in (1 / end, 1.0, end)),
         height=TALL,
         left_out=len(ratios) - len(drawn),
     )

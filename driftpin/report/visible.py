@@ -12,6 +12,7 @@ from itertools import groupby
 from markupsafe import Markup, escape
 
 MARKS = {"\n": "↵", "\t": "⇥", "\r": "␍"}
+THOUSAND, MILLION = 999.5, 999_999.5  # written out with a comma between
 LONGEST_PIECE = 64  # characters of one token that are shown
 
 
@@ -22,18 +23,23 @@ def spelt(text: object) -> str:
 
 def marked(text: object) -> Markup:
     """The same, with what was spelt out set apart from the same letters in the text itself."""
-    return Markup("").join(
-        Markup('<i class="odd">{}</i>').format("".join(MARKS.get(c, _escape(c)) for c in run)) if odd else escape(run)
-        for odd, run in _runs(str(text))
-    )
+    plain = str(text)
+    if plain.isprintable():  # nearly all of a page's cells
+        return escape(plain)
+    return Markup("").join(_set_apart(run) if odd else escape(run) for odd, run in _runs(plain))
 
 
 def piece_text(piece: bytes) -> str:
-    """One token as text, cut at `LONGEST_PIECE`; bytes that are no character by themselves as hex, such as ⟨f0 9f⟩."""
+    """One token as text, cut at `LONGEST_PIECE`; bytes that are no character by themselves as hex, such as ⟨f0 9f⟩.
+
+    A token of blanks alone shows each as ␣: nothing else would.
+    """
     try:
         text = piece.decode("utf-8")
     except UnicodeDecodeError:
         text = f"⟨{piece[:LONGEST_PIECE].hex(' ')}⟩"
+    if not text.strip(" "):
+        text = "␣" * len(text)
     return text if len(text) <= LONGEST_PIECE else text[:LONGEST_PIECE] + "…"
 
 
@@ -42,8 +48,12 @@ def short(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float) and math.isfinite(value):
-        return f"{value:.3g}"
+        return f"{value:,.0f}" if THOUSAND <= abs(value) < MILLION else f"{value:.3g}"
     return str(value)
+
+
+def _set_apart(run: str) -> Markup:
+    return Markup('<i class="odd">{}</i>').format("".join(MARKS.get(c, _escape(c)) for c in run))
 
 
 def _runs(text: str) -> Iterator[tuple[bool, str]]:
