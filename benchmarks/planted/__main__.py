@@ -57,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--pairs", type=Path, default=PAIRS, help="folder of overlays of other library versions")
     made.add_argument("--work", type=Path, default=WORK, help="stores, models and results")
     made.add_argument("--results", type=Path, help=f"by default {RESULTS} in the work folder")
+    made.add_argument("--warm", action="store_true", help="fork replays from a process that has loaded the libraries")
     made.add_argument("--again", action="store_true", help="measure rows again that stand in the results")
     made.add_argument("--write", type=Path, help="with table: between the marks of this page")
     return made
@@ -96,7 +97,7 @@ def run(asked: argparse.Namespace) -> None:
 def _run_model(asked: argparse.Namespace, model: Model, half: Half, todo: Sequence[Change], results: Path) -> None:
     work = asked.work.resolve()
     garden = Garden(work)
-    with Station.opened(model, suite_of(half, asked.canaries), work) as station:
+    with Station.opened(model, suite_of(half, asked.canaries), work, warm=asked.warm) as station:
         start = time.monotonic()
         if station.bless_once():
             _say(f"{model.id}, {half.value}: blessed in {time.monotonic() - start:.0f} s")

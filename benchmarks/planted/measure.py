@@ -55,11 +55,11 @@ def measure(station: Station, half: Half, change: Change, garden: Garden, *, ref
     try:
         with garden.planted(Path(station.recipe.path), change) as (folder, count):
             row = replace(row, planted=count)
-            replay = station.replay({**change.recipe, "path": str(folder)}, change.variables, change.patch)
+            replay = station.replay(change, folder)
             row = replace(row, replay=replay.id)
             found = station.judge(replay)
             if reference:
-                found = station.refer(replay, found, change.variables)
+                found = station.refer(replay, found, change)
             row = observed(row, found)
     except DriftpinError as error:
         row = replace(row, failed=str(error))

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.planted.change import VARIABLE
+from benchmarks.planted.change import VARIABLE, Change
 from benchmarks.planted.models import Model
+from benchmarks.planted.nursery import Nursery
 from driftpin.errors import DriftpinError
 from driftpin.settings.policy import Policy
 from driftpin.settings.recipe import Recipe, Sampling
@@ -24,7 +25,7 @@ from driftpin.workflow.assess import Assessment, assess_replay
 from driftpin.workflow.bless import SEEDS, bless, blessing_plan
 from driftpin.workflow.launch import WORKER, launch
 from driftpin.workflow.order import Order, place
-from driftpin.workflow.refer import Referred, refer, run_beside, worth_referring
+from driftpin.workflow.refer import run_beside, worth_referring
 
 TARGET = "planted"
 PLANTED_WORKER = "benchmarks.planted.worker"
@@ -44,10 +45,11 @@ class Station:
     model: Model
     suite: Suite
     recipe: Recipe
+    nursery: Nursery | None = None  # None: every replay in a fresh process
 
     @classmethod
     @contextmanager
-    def opened(cls, model: Model, suite: Suite, work: Path) -> Iterator[Station]:
+    def opened(cls, model: Model, suite: Suite, work: Path, *, warm: bool = False) -> Iterator[Station]:
         """In a store of its own under `work`, made at first use."""
         work.mkdir(parents=True, exist_ok=True)
         url = f"sqlite:///{work / f'{model.id}-{suite.name}-{suite.digest[:8]}.db'}"
@@ -59,8 +61,13 @@ class Station:
             sampling=Sampling.AS_SHIPPED,
             threads=1,
         )
-        with Store.open(url, migrate=True) as store:
-            yield cls(store=store, url=url, model=model, suite=suite, recipe=recipe)
+        nursery = Nursery(recipe) if warm else None
+        try:
+            with Store.open(url, migrate=True) as store:
+                yield cls(store=store, url=url, model=model, suite=suite, recipe=recipe, nursery=nursery)
+        finally:
+            if nursery is not None:
+                nursery.close()
 
     def bless_once(self) -> bool:
         """The baseline with its reference scores; False where it was there already."""
@@ -78,25 +85,32 @@ class Station:
         referred = run_beside(self.store, done, done.trace_set or "", self._plainly, SEEDS)
         bless(self.store, done, "the matrix", "judged again", accept=[Ill.ONE_TOKEN], reference=referred)
 
-    def replay(self, changes: Mapping[str, Any], variables: Mapping[str, str], patch: str | None) -> Replay:
-        """One native replay under a change of recipe, variables or process; raises `NotMeasuredError`."""
-        queued = self._queue(Plan(score_on=BASELINE), changes)
-        named = {VARIABLE: patch} if patch else {}
-        with environment({**variables, **named}):
-            worker = PLANTED_WORKER if patch else WORKER
-            return self._ended(launch(self.store, self.url, queued, _nobody, PATIENCE, worker=worker))
+    def replay(self, change: Change, folder: Path) -> Replay:
+        """One native replay under a change, of the model in `folder`; raises `NotMeasuredError`."""
+        queued = self._queue(Plan(score_on=BASELINE), {**change.recipe, "path": str(folder)})
+        return self._ended(self._run(queued, change, change.patch))
 
     def judge(self, replay: Replay) -> Assessment:
         """The product's opinion."""
         return assess_replay(self.store, replay, Policy())
 
-    def refer(self, replay: Replay, found: Assessment, variables: Mapping[str, str]) -> Assessment:
+    def refer(self, replay: Replay, found: Assessment, change: Change) -> Assessment:
         """The opinion once more behind a reference replay, where the product would ask for one."""
-        if not worth_referring(found):
+        judged = self.store.replays.get(replay.id).baseline_id
+        if judged is None or not worth_referring(found):
             return found
-        with environment(variables):
-            told: Referred = refer(self.store, self.url, replay, _nobody, limit_seconds=PATIENCE)
-        return self.judge(replay) if told.replay else found
+        tokens = self.store.baselines.get(judged).trace_set
+        run_beside(self.store, replay, tokens, lambda queued: self._run(queued, change, None))
+        return self.judge(replay)
+
+    def _run(self, queued: Replay, change: Change, patch: str | None) -> Replay:
+        """In a fresh process where the change acts while libraries load, or where no warm one was asked for."""
+        if self.nursery is not None and not change.variables and "threads" not in change.recipe:
+            return self.nursery.run(self.store, self.url, queued, patch)
+        named = {VARIABLE: patch} if patch else {}
+        with environment({**change.variables, **named}):
+            worker = PLANTED_WORKER if patch else WORKER
+            return launch(self.store, self.url, queued, _nobody, PATIENCE, worker=worker)
 
     def _plainly(self, queued: Replay) -> Replay:
         return launch(self.store, self.url, queued, _nobody, PATIENCE)
