@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from driftpin.suite.canary import Canary, CanarySettings, Check, CheckKind, Message
 from driftpin.suite.pattern import PatternError, compile_pattern
-from driftpin.suite.schema import UnusableSchemaError, accept_schema
+from driftpin.suite.schema import UnusableSchemaError, accept_schema, as_doubles
 
 MAX_NEW_TOKENS = 4096
 ID_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -52,6 +52,7 @@ def _check(value: dict[str, Any]) -> Check:
     kind = CheckKind(name)
     if kind is CheckKind.JSON_SCHEMA:
         _accept(accept_schema, content)
+        content = as_doubles(content)
     elif not isinstance(content, str):
         raise ValueError(f"{name}: {_quote_advice(content)}")
     elif not content:

@@ -18,7 +18,7 @@ from driftpin.errors import CanonicalError, SuiteError
 from driftpin.suite.canary import Canary, CanarySettings, Check, CheckKind, Message, Suite
 from driftpin.suite.dump import dump_suite
 from driftpin.suite.form import MAX_NEW_TOKENS
-from driftpin.suite.schema import UnusableSchemaError, accept_schema
+from driftpin.suite.schema import UnusableSchemaError, accept_schema, as_doubles
 
 __all__ = ["ImportReport", "dump_suite", "import_requests"]  # what is imported is next written
 
@@ -112,7 +112,9 @@ def _object(raw: bytes) -> Mapping[str, Any]:
         value = json.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise _SkippedError(f"not valid UTF-8 at byte {error.start} of the line") from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise _SkippedError("its JSON is nested too deeply") from error
+    except ValueError as error:
         raise _SkippedError(f"not valid JSON: {error}") from error
     if not isinstance(value, Mapping):
         raise _SkippedError("not a JSON object")
@@ -212,6 +214,7 @@ def _checks(body: Mapping[str, Any]) -> tuple[tuple[Check, ...], set[str]]:
         return (), set()
     try:
         accept_schema(schema)
+        schema = as_doubles(schema)
         digest_of(schema)
     except (UnusableSchemaError, CanonicalError):
         return (), {"response_format.json_schema"}

@@ -13,10 +13,12 @@ from referencing import Registry
 from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import UnknownDialect, specification_with
 
+from driftpin.canonical import canonical_json
 from driftpin.suite.pattern import PatternError, compile_pattern
 
 DRAFT202012 = "https://json-schema.org/draft/2020-12/schema"
 MAX_DEPTH = 50  # of a schema; well below what a suite file and Python's own stack may hold
+SAFE, BEYOND_DIGITS = 2**53, 10**21  # from the one integers are doubles, from the other doubles have an exponent
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -40,6 +42,20 @@ def accept_schema(schema: Any) -> None:
             compile_pattern(pattern)
         except PatternError as error:
             raise UnusableSchemaError(f"its pattern {pattern!r}: {error}") from error
+
+
+def as_doubles(value: Any) -> Any:
+    """The schema with whole numbers of 2^53 and more as floats, where that is how canonical JSON writes such a float.
+
+    It has no integers of that size, and writes 1e16 as 10000000000000000: read back, it must be the same suite.
+    """
+    if isinstance(value, dict):
+        return {key: as_doubles(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [as_doubles(part) for part in value]
+    if isinstance(value, int) and not isinstance(value, bool) and SAFE <= abs(value) < BEYOND_DIGITS:
+        return float(value) if canonical_json(float(value)) == str(value).encode() else value
+    return value
 
 
 def schema_error(schema: Mapping[str, Any], value: Any) -> str | None:

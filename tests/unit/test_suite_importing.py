@@ -76,6 +76,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:"}}
     [
         (b"{", "not valid JSON"),
         (b"[1]", "not a JSON object"),
+        (b"[" * 100_000, "its JSON is nested too deeply"),
         (b'{"prompt": "\xff"}', "not valid UTF-8 at byte 12 of the line"),
         (b'{"prompt": "\\ud800"}', "it holds a lone surrogate"),
         ({"input": "embed me"}, "it has neither messages nor prompt"),

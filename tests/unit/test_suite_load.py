@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from driftpin.canonical import canonical_json
 from driftpin.errors import SuiteError
 from driftpin.settings.starting import starter_suite
 from driftpin.suite import Check, CheckKind, Message, builtin_suite, load_suite, suite_from_json
@@ -206,6 +207,23 @@ def test_the_stored_form_is_read_back() -> None:
 )
 def test_a_canary_that_is_refused(tmp_path: Path, body: str, said: str) -> None:
     assert said in refusal(tmp_path, ONE + body)
+
+
+@pytest.mark.parametrize("written", ["1.0e+16", "1.0e+20", "1152921504606846976.0", "1.0e+30", "10000000000000000"])
+def test_whole_numbers_beyond_the_integers_of_json_survive_the_store(tmp_path: Path, written: str) -> None:
+    text = ONE + f"    prompt: x\n    checks: [{{json_schema: {{items: {{enum: [{written}, 3, true]}}}}}}]\n"
+    loaded = load_suite(write(tmp_path, text))
+    stored = json.loads(canonical_json(loaded.to_json()))
+    again = suite_from_json(stored)
+    assert again == loaded
+    assert again.digest == loaded.digest
+    [large, small, truth] = again.canaries[0].checks[0].value["items"]["enum"]
+    assert (type(large), large, type(small), truth) == (float, float(written), int, True)
+
+
+def test_an_integer_that_no_double_holds_is_refused(tmp_path: Path) -> None:
+    body = f"    prompt: x\n    checks: [{{json_schema: {{maximum: {2**53 + 1}}}}}]\n"
+    assert "a schema holds what JSON cannot" in refusal(tmp_path, ONE + body)
 
 
 @pytest.mark.parametrize("name", ["A", "-a", "a b", "", "a" * 65, "é", "a/b", "a\n"])
