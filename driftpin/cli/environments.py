@@ -37,14 +37,13 @@ def diff(
 ) -> None:
     """Facts that differ between two environments, likeliest to change numbers first."""
     from driftpin.cli import screens  # noqa: PLC0415 - start-up time
-    from driftpin.environment.difference import difference  # noqa: PLC0415
-    from driftpin.environment.environment import Section, equality  # noqa: PLC0415
+    from driftpin.environment.difference import difference, equalities  # noqa: PLC0415
     from driftpin.workflow import shapes  # noqa: PLC0415
 
     old, new = _environments(context, before, after)
     body = {
         "schema": shapes.DIFFERENCE,
-        "equality": {s.value: equality(old.section(s), new.section(s)).value for s in Section},
+        "equality": {section.value: word.value for section, word in equalities(old, new).items()},
         "facts": shapes.differences(difference(old, new)),
     }
     emit(form, body, lambda c: screens.environment_difference(c, body))

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from driftpin.environment.environment import Environment, Equality, Facts, Section, equality
 from driftpin.environment.fact import Fact, Unknown
+from driftpin.environment.layout import comparable
 
 
 class Change(StrEnum):
@@ -55,12 +56,14 @@ UNDETERMINED_LAST = 1000  # what may be equal stands behind everything that is n
 
 def difference(a: Environment, b: Environment) -> tuple[FactDifference, ...]:
     """Facts that differ from `a` to `b`, ordered by (rank, name): model, stack, behaviour, then the undetermined."""
+    a, b = comparable(a, b)
     found = [entry for section in Section for entry in _section(section, a.section(section), b.section(section))]
     return tuple(sorted(found, key=lambda entry: (entry.rank, entry.name)))
 
 
 def equalities(a: Environment, b: Environment) -> dict[Section, Equality]:
     """Whether each section agrees."""
+    a, b = comparable(a, b)
     return {section: equality(a.section(section), b.section(section)) for section in Section}
 
 

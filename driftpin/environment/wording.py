@@ -33,6 +33,7 @@ NAMED = {
     "template": "the chat template",
     "config.file": "the model's configuration",
     "generation.file": "the generation configuration",
+    "parameters.layout": "the library's layout of the parameters",
     "parameters.total": "the digest over all parameters",
     "parameters.dtypes": "the parameters' number formats",
     "sampling.mode": "the sampling mode",

@@ -10,7 +10,9 @@ from driftpin.comparison.facts import Comparison
 from driftpin.comparison.side import Side
 from driftpin.environment.attribution import Attribution, attribute
 from driftpin.environment.difference import Change, FactDifference, difference
-from driftpin.environment.environment import Environment, Equality, Section, equality
+from driftpin.environment.difference import equalities as agreement
+from driftpin.environment.environment import Environment, Equality, Section
+from driftpin.environment.layout import comparable
 from driftpin.settings.policy import Policy, Severity
 from driftpin.store import Store
 from driftpin.store.baselines import Baseline
@@ -74,8 +76,8 @@ def assess(
         (baseline.trace_set, candidate.trace_set),
     )
     comparison = compare(*sides)
-    old, new = environment(store, baseline.replay), environment(store, candidate.replay)
-    equalities = {section: equality(old.section(section), new.section(section)) for section in Section}
+    old, new = comparable(environment(store, baseline.replay), environment(store, candidate.replay))
+    equalities = agreement(old, new)
     differences = difference(old, new)
     blessed = _blessed(store, baseline, candidate, Native(comparison=comparison, baseline=sides[0], candidate=sides[1]))
     circumstances = replace(

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from driftpin.canonical import sha256_hex
 from driftpin.environment.fact import Fact, Unknown
 from runner.recording.digest import FLOATS, combined, row_sums, to_u64
 
@@ -38,10 +39,13 @@ def parameter_facts(model: nn.Module) -> dict[str, Fact]:
 def computed_facts(model: nn.Module) -> dict[str, Fact]:
     """`computed.<group>` per module with buffers that stand in no file, rotary frequencies for example.
 
-    Facts of the stack and not of the model: transformers 4.57 and 5.24 keep different ones for one config.json.
+    Facts of the stack and not of the model: transformers 4.57 and 5.24 keep different ones for one config.json. With
+    them `parameters.layout`, over the names and shapes of all parameters: where it differs, their bits say nothing.
     """
     groups, _ = digests(computed(model))
-    return {f"computed.{name}": digest for name, digest in groups.items()}
+    layout = "".join(f"{name}|{list(tensor.shape)}\n" for name, tensor in tensors(model))
+    facts: dict[str, Fact] = {f"computed.{name}": digest for name, digest in groups.items()}
+    return facts | {"parameters.layout": sha256_hex(layout.encode())}
 
 
 def digests(named: Iterable[tuple[str, torch.Tensor]]) -> tuple[dict[str, str], str]:

@@ -84,8 +84,8 @@ def test_what_the_library_computed_stands_apart() -> None:
     model.frequencies[1] = 0.25
     model.register_buffer("more", torch.ones(2), persistent=False)
     assert parameter_facts(model) == files
-    assert set(computed) == {"computed.frequencies"}
-    assert set(computed_facts(model)) == {"computed.frequencies", "computed.more"}
+    assert set(computed) == {"computed.frequencies", "parameters.layout"}
+    assert set(computed_facts(model)) == {*computed, "computed.more"}
     assert computed_facts(model)["computed.frequencies"] != computed["computed.frequencies"]
 
 
@@ -107,3 +107,12 @@ def test_groups() -> None:
     assert group_of("model.layers.3.mlp.up_proj.weight") == "model.layers.3"
     assert group_of("model.norm.weight") == "model.norm"
     assert group_of("frequencies") == "frequencies"
+
+
+def test_the_layout_is_of_names_and_shapes_and_not_of_numbers() -> None:
+    model, other = Tiny(), Tiny()
+    with torch.no_grad():
+        model.layers[0].weight += 1
+    assert computed_facts(model)["parameters.layout"] == computed_facts(other)["parameters.layout"]
+    other.layers = nn.ModuleList([nn.Linear(3, 6, bias=False)])
+    assert computed_facts(model)["parameters.layout"] != computed_facts(other)["parameters.layout"]
