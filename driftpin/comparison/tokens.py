@@ -18,10 +18,18 @@ SHOWN_CHARACTERS = 60
 def mismatched_declaration(a: Head, b: Head) -> tuple[str, ...]:
     """One sentence per identity fact that differs, for example 'k: 20 in the baseline, 5 in the candidate'."""
     old, new = a.declared.to_json(), b.declared.to_json()
+    if _class(a.declared.cache) != _class(b.declared.cache):
+        # Another cache class is another stack (`cache.class`), to be judged like any; another length of one is not.
+        del old["cache"]
     differing = [f"{n}: {old[n]} in the baseline, {new[n]} in the candidate" for n in old if old[n] != new[n]]
     if a.declared.probe is b.declared.probe is Probe.SCORE and not np.array_equal(a.output_ids, b.output_ids):
         differing.append("the two scores were forced on different tokens")
     return tuple(differing)
+
+
+def _class(cache: str) -> str:
+    """The class in "StaticCache:512"."""
+    return cache.partition(":")[0]
 
 
 def prompt_difference(a: Head, b: Head, text_a: TraceText, text_b: TraceText) -> PromptDifference | None:

@@ -173,7 +173,7 @@ def test_a_longer_prompt_differs_at_the_end_of_the_shorter_one() -> None:
 
 @pytest.mark.parametrize(
     ("fact", "value"),
-    [("cache", "StaticCache:64"), ("batch", "rows=4"), ("token_limit", 9), ("k", 5), ("scheme", "v2"), ("arm", "x")],
+    [("cache", "none:64"), ("batch", "rows=4"), ("token_limit", 9), ("k", 5), ("scheme", "v2"), ("arm", "x")],
 )
 def test_every_identity_fact_makes_a_sentence(fact: str, value: object) -> None:
     value = Arm.REFERENCE if fact == "arm" else value
