@@ -1,133 +1,156 @@
-"""Localisation by bits: the block where the difference enters, and how many executions agree on it. Pure."""
+"""Localisation: the block where a difference enters, by bits or by deviation, or why that cannot be said. Pure.
+
+The reference arm is asked first: what moved there is a change of model or input, told without native rounding. A
+place is read off scores only where they reproduce what the decode showed.
+"""
 
 from __future__ import annotations
 
-import statistics
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from driftpin.comparison.facts import Comparison, Depth, TraceComparison
+from driftpin.comparison.facts import Comparison, TraceComparison
 from driftpin.environment.environment import Equality
-from driftpin.trace.probe import Probe
-from driftpin.verdict.floors import STANDS_OUT, Floors
+from driftpin.trace.probe import Arm, Probe, TraceKey
+from driftpin.verdict.floors import Floors
+from driftpin.verdict.outcome import is_tie, tie_limit
+from driftpin.verdict.place_by_bits import by_bits
+from driftpin.verdict.place_by_deviation import by_deviation
+from driftpin.verdict.place_value import How, Place, not_localisable
 
-TINY = 1e-12  # a yardstick of zero: rounding does not move this block at all
-BEHIND = "behind the last block (final norm or head)"
-CHOICE = "behind the logits: they agree in every bit up to the divergence, so the choice differs, not the model"
+__all__ = ["How", "Place", "localise"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a difference enters, or why that cannot be said."""
-
-    found: bool
-    sentence: str
-    block: str | None = None
-    index: int | None = None
-    blocks: int | None = None
-    canary: str | None = None
-    position: int | None = None
-    agreeing: int = 0  # executions that point to this block
-    asked: int = 0  # executions that could point to one
+CHOICE = "behind the logits: {agree} up to the divergence, so the choice differs, not the model"
+IN_BITS, IN_ROUNDING = "they agree in every bit", "they agree but for rounding"
+INPUT = "the input changed, so nothing after it can be held against the baseline"
+DECLARED = "the two sides were declared differently"
+DECODE_ONLY = (
+    "the divergence shows in decode only; a score of the same tokens does not reproduce it (cache or decode kernel)"
+)
+EITHER = "; bits part from the first block on, as on another stack, and whether it is the same is undetermined"
+Traces = Sequence[TraceComparison]
 
 
-def localise(comparison: Comparison, stack: Equality, floors: Floors | None = None) -> Place | None:
-    """The block where bits part first; None when nothing parted.
+def localise(
+    comparison: Comparison,
+    stack: Equality,
+    floors: Floors | None = None,
+    *,
+    reference: Comparison | None = None,
+    reference_floors: Floors | None = None,
+    reference_stack: Equality | None = None,
+) -> Place | None:
+    """The place of what moved in the native arm; None when nothing did.
 
-    On a changed stack every block rounds differently, so bits say nothing about the place: there the first block
-    counts whose hidden states moved more than three times as far as rounding moves them.
+    `reference` is the reference arm's own comparison, where it ran; its stack is the native one's unless given.
     """
+    native = _of_arm(comparison, stack, floors)
+    if native is None or native.how is How.CHOICE:
+        return native and replace(native, arm=Arm.NATIVE.value)
+    if reference is not None:
+        found = _of_arm(reference, reference_stack or stack, reference_floors)
+        if found is not None and found.found:
+            return replace(found, arm=Arm.REFERENCE.value)
+    return replace(native, arm=Arm.NATIVE.value)
+
+
+def _of_arm(comparison: Comparison, stack: Equality, floors: Floors | None) -> Place | None:
     moved = [t for t in comparison.changed if not t.identical and not t.prompt and not t.mismatched]
     if not moved:
-        return None
-    if all(_only_chosen_otherwise(trace) for trace in moved):
-        return _choice(moved)
+        return _not_asked(comparison)
+    chosen = [trace for trace in moved if _only_chosen_otherwise(trace, floors)]
+    if len(chosen) == len(moved):
+        return _choice(chosen)
+    flipped = _flipped(moved, floors) - {_score_of(trace) for trace in chosen}
+    if _decode_only(moved, comparison, flipped):
+        return _in_decode(moved, stack)
+    scored = [t for t in moved if t.key.probe is Probe.SCORE and (t.reproduces is not False or t.key not in flipped)]
+    found = _in_scores(scored, moved, stack, floors)
+    if chosen and not flipped and not found.found:
+        return replace(_choice(chosen), sentence=f"{_choice(chosen).sentence}; beside it, {found.sentence}")
+    return found
+
+
+def _in_scores(scored: Traces, moved: Traces, stack: Equality, floors: Floors | None) -> Place:
     if stack is Equality.DIFFERENT:
-        return _by_deviation(moved, floors)
-    scored = [t for t in moved if t.key.probe is Probe.SCORE and t.depth] or [t for t in moved if t.depth]
-    if not scored:
-        return _nowhere("not localisable: " + (moved[0].depth_absent or "no layers were recorded"))
-    return _commonest(scored)
+        return by_deviation(scored, floors)
+    either = _on_either_stack(scored, floors) if stack is Equality.UNDETERMINED else None
+    return either or by_bits(scored or moved)
 
 
-def _only_chosen_otherwise(trace: TraceComparison) -> bool:
-    """Tokens part although no raw logit moved before or at that position: a processor or a setting did it."""
-    return trace.divergence is not None and trace.movement is not None and trace.movement.moved == 0
+def _on_either_stack(scored: Traces, floors: Floors | None) -> Place | None:
+    """A block that stands out does so on either stack; None where the bits may be trusted.
+
+    Bits that part from the first block on are what another stack does to all of them.
+    """
+    found = by_deviation(scored, floors)
+    if found.found:
+        return found
+    if by_bits(scored).index != 0 or floors is None or not floors.blocks:
+        return None
+    return replace(found, sentence=f"{found.sentence}{EITHER}")
 
 
-def _choice(traces: Sequence[TraceComparison]) -> Place:
+def _not_asked(comparison: Comparison) -> Place | None:
+    """Nothing moved that could be compared; said where nothing at all could be."""
+    if comparison.identical:
+        return None
+    if any(trace.prompt for trace in comparison.changed):
+        return not_localisable(INPUT)
+    if any(trace.mismatched for trace in comparison.changed):
+        return not_localisable(DECLARED)
+    return None
+
+
+def _only_chosen_otherwise(trace: TraceComparison, floors: Floors | None) -> bool:
+    """Tokens part at logits that did not move, or by no more than rounding moves them, without being a tie.
+
+    A processor or a setting did it.
+    """
+    at, moved = trace.divergence, trace.movement
+    if at is None or moved is None:
+        return False
+    within = floors is not None and at.movement is not None and abs(at.movement) <= tie_limit(at, floors)
+    return moved.moved == 0 or (within and not at.both_top)
+
+
+def _choice(traces: Traces) -> Place:
+    exact = all(trace.movement and trace.movement.moved == 0 for trace in traces)
+    where = CHOICE.format(agree=IN_BITS if exact else IN_ROUNDING)
     return Place(
         found=True,
-        sentence=f"the difference enters {CHOICE} (see the sampling settings); {len(traces)} executions say so",
+        sentence=f"the difference enters {where} (see the sampling settings); {len(traces)} executions say so",
         canary=traces[0].key.canary,
         agreeing=len(traces),
         asked=len(traces),
+        how=How.CHOICE,
     )
 
 
-def _by_deviation(moved: Sequence[TraceComparison], floors: Floors | None) -> Place:
-    """The first block that stands out above its own yardstick: the median over the scored canaries."""
-    if floors is None or not floors.blocks:
-        return _nowhere("not localisable: the stack changed, and the baseline has no rounding yardstick per block")
-    profiles = [(trace.key.canary, dict(trace.deviation)) for trace in moved if trace.deviation]
-    if not profiles:
-        return _nowhere("not localisable: no score on both sides recorded comparable hidden states")
-    blocks = [block for block in floors.blocks if all(block in profile for _, profile in profiles)]
-    for index, block in enumerate(blocks):
-        ratio = statistics.median(profile[block] for _, profile in profiles) / (floors.blocks[block] or TINY)
-        if ratio > STANDS_OUT:
-            return _stands_out(block, index, len(blocks), ratio, profiles[0][0], len(profiles))
-    return _nowhere("no block stands out above its rounding yardstick: rounding throughout")
+def _flipped(moved: Traces, floors: Floors | None) -> set[TraceKey]:
+    """Keys of the scores that have to reproduce their decode's divergence: a flip at a tie is rounding and has not."""
+    return {_score_of(t) for t in moved if t.divergence and not (floors and is_tie(t.divergence, floors))}
 
 
-def _stands_out(block: str, index: int, blocks: int, ratio: float, canary: str, asked: int) -> Place:
-    return Place(
-        found=True,
-        sentence=f"{block} (block {index + 1} of {blocks}) is the first that moved more than rounding does: "
-        f"{ratio:.1f} times its yardstick, the median of {asked} scored canaries",
-        block=block,
-        index=index,
-        blocks=blocks,
-        canary=canary,
-        agreeing=asked,
-        asked=asked,
-    )
+def _score_of(trace: TraceComparison) -> TraceKey:
+    return replace(trace.key, probe=Probe.SCORE)
 
 
-def _nowhere(sentence: str) -> Place:
-    return Place(found=False, sentence=sentence)
+def _decode_only(moved: Traces, comparison: Comparison, flipped: set[TraceKey]) -> bool:
+    """Decodes moved, and what they showed is in no score of the same tokens."""
+    same = {key for key in comparison.identical if key.probe is Probe.SCORE}
+    same |= {t.key for t in comparison.changed if t.identical and t.key.probe is Probe.SCORE}
+    scores = {t.key: t.reproduces for t in moved if t.key.probe is Probe.SCORE}
+    if not scores:
+        return bool(same)
+    told = [False if key in same else scores.get(key) for key in flipped]
+    return False in told and True not in told
 
 
-def _commonest(traces: Sequence[TraceComparison]) -> Place:
-    """The earliest block among those that most executions name."""
-    depths = [(trace, trace.depth) for trace in traces if trace.depth]
-    votes = Counter(depth.block for _, depth in depths)
-    most = max(votes.values())
-    trace, depth = min(((t, d) for t, d in depths if votes[d.block] == most), key=lambda pair: _order(pair[1]))
-    return Place(
-        found=True,
-        sentence=_sentence(depth, most, len(depths)),
-        block=depth.block,
-        index=depth.index,
-        blocks=depth.blocks,
-        canary=trace.key.canary,
-        position=depth.position,
-        agreeing=most,
-        asked=len(depths),
-    )
-
-
-def _order(depth: Depth) -> int:
-    return depth.blocks if depth.index is None else depth.index
-
-
-def _sentence(depth: Depth, agreeing: int, asked: int) -> str:
-    if depth.block is None:
-        where = BEHIND
-    elif depth.index == 0:
-        where = f"in or before {depth.block} (block 1 of {depth.blocks}; the embeddings feed it)"
-    else:
-        before = "; all before it agree in every bit" if agreeing == asked else ""
-        where = f"in {depth.block} (block {(depth.index or 0) + 1} of {depth.blocks}){before}"
-    return f"the difference enters {where}; {agreeing} of {asked} executions say so"
+def _in_decode(moved: Traces, stack: Equality) -> Place:
+    """By the decode's own bits where the stack is the same."""
+    decodes = [t for t in moved if t.key.probe is Probe.DECODE]
+    if stack is Equality.DIFFERENT:
+        return not_localisable(DECODE_ONLY)
+    found = by_bits(decodes)
+    return replace(found, sentence=f"{found.sentence}; {DECODE_ONLY}")

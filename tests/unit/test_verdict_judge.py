@@ -325,4 +325,6 @@ def test_bits_say_nothing_on_a_new_stack_or_without_layers() -> None:
     assert place(moved, stack=Equality.UNDETERMINED).block == "blocks.1"
     bare = place(trace("a", movement=MOVED, depth_absent="the candidate has no layers: quota"))
     assert (bare.found, bare.sentence) == (False, "not localisable: the candidate has no layers: quota")
-    assert place(trace("a", prompt=PROMPT)) is None
+    asked = place(trace("a", prompt=PROMPT))
+    assert (asked.found, asked.block) == (False, None)
+    assert "the input changed" in asked.sentence
