@@ -53,7 +53,7 @@ def load_model(recipe: Recipe, arm: Arm) -> Loaded:
         message = f"{folder} holds quantised weights, and the reference arm of quantised weights is not built yet."
         raise CannotMeasureError(message, remedy="Replay the native arm.")
     with quiet() as said:
-        tokenizer = _tokenizer(folder, recipe)
+        tokenizer = read_tokenizer(folder, recipe)
         model, info = _model(folder, recipe, dtype)
         _refuse_gaps(folder, info)
         model = _placed(model, device)
@@ -91,7 +91,8 @@ def device_of(recipe: Recipe) -> torch.device:
     return torch.device(wanted)
 
 
-def _tokenizer(folder: Path, recipe: Recipe) -> Any:
+def read_tokenizer(folder: Path, recipe: Recipe) -> Any:
+    """The folder's tokenizer; `ModelError` where it has none that can be read."""
     try:
         return transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=recipe.trust_remote_code
@@ -128,9 +129,9 @@ SEE_FILES = "Check that config.json belongs to these weights and that this trans
 def _refuse_gaps(folder: Path, info: dict[str, Any]) -> None:
     """Keys filled by tied weights are not missing: transformers has taken them out already."""
     if missing := sorted(info["missing_keys"]):
-        raise ModelError(f"The weights in {folder} lack {_listed(missing)}.", remedy=RANDOM)
+        raise ModelError(f"The weights in {folder} lack {listed(missing)}.", remedy=RANDOM)
     if mismatched := sorted(str(entry[0]) for entry in info.get("mismatched_keys") or ()):
-        raise ModelError(f"The weights in {folder} have other sizes than config.json: {_listed(mismatched)}.")
+        raise ModelError(f"The weights in {folder} have other sizes than config.json: {listed(mismatched)}.")
 
 
 RANDOM = "transformers would fill them with random numbers. Take the whole model, or correct config.json."
@@ -188,6 +189,7 @@ def first_line(error: BaseException) -> str:
     return text.splitlines()[0]
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """The first few names, and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

@@ -55,7 +55,7 @@ class MicroprobeShapes:
             heads=heads,
             kv_heads=getattr(text, "num_key_value_heads", None) or heads,
             head_dim=getattr(text, "head_dim", None) or text.hidden_size // heads,
-            intermediate=getattr(text, "intermediate_size", None) or 4 * text.hidden_size,
+            intermediate=_first(getattr(text, "intermediate_size", None)) or 4 * text.hidden_size,
             vocabulary=min(text.vocab_size, VOCABULARY),
             prompt=prompt,
             batch=batch,
@@ -65,6 +65,11 @@ class MicroprobeShapes:
     def cases(self) -> dict[str, Sizes]:
         """One position alone, a whole prompt, and one position of each row in a batch."""
         return {"m1": (1, 1), f"m{self.prompt}": (1, self.prompt), f"b{self.batch}": (self.batch, 1)}
+
+
+def _first(width: Any) -> Any:
+    """Some configurations (Gemma 3n) give one width per block."""
+    return width[0] if isinstance(width, list) else width
 
 
 def behaviour_facts(

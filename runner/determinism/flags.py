@@ -32,6 +32,7 @@ PRECISION_NEW = (
     "mkldnn.rnn.fp32_precision",
 )
 PRECISION_OLD = ("cuda.matmul.allow_tf32", "cudnn.allow_tf32")
+LOOSENING = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 RECORDED = (
     "cuda.matmul.allow_fp16_reduced_precision_reduction",
     "cuda.matmul.allow_bf16_reduced_precision_reduction",
@@ -94,6 +95,16 @@ def precision_flags(version: tuple[int, int]) -> dict[str, Flag]:
     if version >= NEW_PRECISION_API:
         return {name: backend_flag(name, IEEE) for name in PRECISION_NEW if _exists(name)}
     return {name: backend_flag(name, False) for name in PRECISION_OLD}
+
+
+def strict_flags() -> dict[str, Flag]:
+    """No variable that lets oneDNN compute float32 products in a smaller format: it reads them when it first runs."""
+    return {
+        f"variable.{name}": Flag(
+            asked=None, set=partial(os.environ.pop, name, None), read=partial(os.environ.get, name)
+        )
+        for name in LOOSENING
+    }
 
 
 def thread_flags(threads: int | None) -> dict[str, Flag]:

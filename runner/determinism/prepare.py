@@ -17,7 +17,8 @@ WARN = "warn"
 def prepare(recipe: Recipe, arm: Arm) -> Applied:
     """Make this process deterministic; never raises for a switch that fails, which is told in `differences`.
 
-    The reference arm is strict whatever the recipe allows: an operation without a deterministic version is refused.
+    The reference arm is strict whatever recipe and variables allow: an operation without a deterministic version is
+    refused, and float32 products are computed in float32.
     """
     warn_only = recipe.nondeterministic_ops == WARN and arm is Arm.NATIVE
     wanted = (
@@ -25,6 +26,7 @@ def prepare(recipe: Recipe, arm: Arm) -> Applied:
         | flags.mode_flags(warn_only=warn_only)
         | flags.precision_flags(flags.torch_version())
         | flags.thread_flags(recipe.threads)
+        | (flags.strict_flags() if arm is Arm.REFERENCE else {})
     )
     failed = _set_all(wanted)
     in_force = read_back(flags.recorded() | {name: flag.read for name, flag in wanted.items()})

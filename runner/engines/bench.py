@@ -104,32 +104,54 @@ def decode(bench: Bench, ids: Sequence[int], shape: Shape, arguments: Mapping[st
     return _run(head, recording, first_position=len(ids) - 1)
 
 
-def score(bench: Bench, ids: Sequence[int], shape: Shape, output_ids: Sequence[int], limit: int, seed: int = 0) -> Run:
-    """One forward over prompt and given outputs but the last; position i predicts `output_ids[i]`.
+class Scoring:
+    """One score in the making: prompt and given outputs but the last; position i predicts `output_ids[i]`.
 
-    `Shape.PERTURBED` runs alone with embeddings perturbed under `seed`.
+    `Shape.PERTURBED` runs alone with embeddings perturbed under `seed`. Make it while the model's blocks are in place.
     """
-    given = [*ids, *output_ids[:-1]]
-    perturbed = shape is Shape.PERTURBED
-    batch = bench.batch(given, Shape.ALONE if perturbed else shape)
-    disturbed = perturbation(bench.model, seed) if perturbed else nullcontext()
-    with torch.inference_mode(), disturbed:
-        targets = torch.tensor(list(output_ids), dtype=torch.int64, device=batch.ids.device)
-        recorder = ScoreRecorder(
-            bench.model, length=len(given), batch=batch.rows, output_ids=targets, layers=bench.hook_layers
+
+    def __init__(
+        self, bench: Bench, ids: Sequence[int], shape: Shape, output_ids: Sequence[int], limit: int, seed: int = 0
+    ) -> None:
+        self._bench, self._ids, self._shape, self._output_ids = bench, ids, shape, output_ids
+        self._limit, self._seed = limit, seed
+        given = [*ids, *output_ids[:-1]]
+        self._batch = bench.batch(given, Shape.ALONE if shape is Shape.PERTURBED else shape)
+        with torch.inference_mode():
+            targets = torch.tensor(list(output_ids), dtype=torch.int64, device=self._batch.ids.device)
+            self.recorder = ScoreRecorder(
+                bench.model, length=len(given), batch=self._batch.rows, output_ids=targets, layers=bench.hook_layers
+            )
+
+    def forward(self) -> None:
+        """The model's ordinary forward; it records only within `recorder`."""
+        model, perturbed = self._bench.model, self._shape is Shape.PERTURBED
+        with torch.inference_mode(), perturbation(model, self._seed) if perturbed else nullcontext():
+            self._bench.forward(self._batch, len(self._output_ids))
+
+    def run(self) -> Run:
+        """One forward with everything recorded."""
+        with torch.inference_mode(), self.recorder:
+            self.forward()
+            return self.finish()
+
+    def finish(self) -> Run:
+        """What was recorded."""
+        recording = self.recorder.finish()
+        head = assemble.head(
+            recording,
+            declared=_declared(self._bench, Probe.SCORE, self._shape, self._batch, recording, self._limit),
+            stop=StopReason.FORCED,
+            prompt_ids=self._ids,
+            output_ids=self._output_ids,
+            greedy=np.full(len(self._output_ids), Greedy.FORCED, dtype=np.uint8),
         )
-        with recorder:
-            bench.forward(batch, len(output_ids))
-        recording = recorder.finish()
-    head = assemble.head(
-        recording,
-        declared=_declared(bench, Probe.SCORE, shape, batch, recording, limit),
-        stop=StopReason.FORCED,
-        prompt_ids=ids,
-        output_ids=output_ids,
-        greedy=np.full(len(output_ids), Greedy.FORCED, dtype=np.uint8),
-    )
-    return _run(head, recording, first_position=0)
+        return _run(head, recording, first_position=0)
+
+
+def score(bench: Bench, ids: Sequence[int], shape: Shape, output_ids: Sequence[int], limit: int, seed: int = 0) -> Run:
+    """One forward with everything recorded; arguments as of `Scoring`."""
+    return Scoring(bench, ids, shape, output_ids, limit, seed).run()
 
 
 def emitted(made: Any) -> torch.Tensor:

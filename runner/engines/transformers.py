@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -20,14 +21,17 @@ from runner.capture import capture_environment
 from runner.determinism import Applied, attention_context, cannot_run, prepare, prove_attention
 from runner.engines import bench as runs
 from runner.engines.batching import Vocabulary
-from runner.engines.bench import Bench
+from runner.engines.bench import Bench, Scoring
+from runner.engines.blockwise import Blockwise, Outcome
 from runner.engines.caches import static_length
+from runner.engines.foreseen import Foreseen
 from runner.engines.observer import observe_score, observer_check
 from runner.engines.protocol import Rendered, ScoreRequest
 from runner.engines.reference import Choice, Way, asked_way, choose, no_decode
 from runner.loading import Loaded, device_of, load_model
 from runner.memory import room_on
 from runner.model_folder import check_folder
+from runner.piecewise import Pieces, load_in_pieces
 from runner.rendering import render, token_pieces
 from runner.sampling import SamplingReport, generate_kwargs, install
 from runner.skeleton import count_parameters, empty_model
@@ -49,13 +53,18 @@ class TransformersEngine:
         self._sampling: SamplingReport | None = None
         self._bench: Bench | None = None
         self._choice: Choice | None = None  # of the reference arm
+        self._pieces: Pieces | None = None  # where it runs block by block
+        self._foreseen = Foreseen(self._measure_foreseen)
 
     def load(self) -> None:
         """Switches first, then weights, then the sampling mode, then a trial call of the pinned attention."""
         self._applied = prepare(self._recipe, self._arm)
         if self._arm is Arm.REFERENCE:
             self._choice = self._chosen()
-        self._loaded = load_model(self._recipe, self._arm)
+        if self._choice is not None and self._choice.way is Way.BLOCK_BY_BLOCK:
+            self._loaded, self._pieces = load_in_pieces(self._recipe, self._arm)
+        else:
+            self._loaded = load_model(self._recipe, self._arm)
         self._sampling = install(self._loaded.model, self._recipe)
         self._prove_attention(self._loaded.model)
         self._bench = self._prepared(self._loaded.model, self._loaded.tokenizer)
@@ -77,8 +86,13 @@ class TransformersEngine:
         return render(_ready(self._loaded).tokenizer, canary, clock)
 
     def warm_up(self) -> None:
-        """Sixteen filler tokens in, four out, then their score; in the reference arm the score of four more."""
+        """Sixteen filler tokens in, four out, then their score; in the reference arm the score of four more.
+
+        Block by block there is none: it would load every block once more.
+        """
         bench = _ready(self._bench)
+        if self._pieces is not None:
+            return
         ids = bench.vocabulary.filler(0, WARM_UP_PROMPT)
         tokens = bench.vocabulary.filler(1, WARM_UP_TOKENS)
         if self._arm is Arm.NATIVE:
@@ -90,6 +104,8 @@ class TransformersEngine:
 
     def observer_check(self, canary: Canary, rendered: Rendered) -> str | None:
         """Logits with recording on and off, alone: of a decode and a score, or of what the arm runs."""
+        if self._pieces is not None:
+            raise CannotMeasureError("Block by block every score is recorded: there is none to compare with.")
         if self._arm is Arm.REFERENCE:
             tokens = _ready(self._bench).vocabulary.filler(1, WARM_UP_TOKENS)
             with self._measuring(Probe.SCORE):
@@ -106,28 +122,36 @@ class TransformersEngine:
         return self._trace(key, canary, rendered, made)
 
     def foresee(self, requests: Sequence[ScoreRequest]) -> None:
-        """Of use only where the model is loaded block by block."""
+        """Of use only where the model is loaded block by block: then once for all of them."""
+        self._foreseen.foresee(requests)
 
     def score(self, key: TraceKey, canary: Canary, rendered: Rendered, output_ids: Sequence[int]) -> Trace:
         """One teacher-forced forward over the prompt and all given outputs but the last."""
-        limit = canary.settings.max_new_tokens
+        request = ScoreRequest(key=key, canary=canary, rendered=rendered, output_ids=tuple(output_ids))
         with self._measuring(Probe.SCORE):
-            made = runs.score(_ready(self._bench), rendered.ids, key.shape, output_ids, limit, seed=key.repeat)
+            made = self._foreseen.take(request) if self._pieces is not None else self._scoring(request).run()
         return self._trace(key, canary, rendered, made)
 
     def close(self) -> None:
         """Let go of the model and of its device memory."""
-        self._bench = self._loaded = None
+        self._foreseen.clear()
+        if self._pieces is not None:
+            self._pieces.close()
+        self._bench = self._loaded = self._pieces = None
         torch.cuda.empty_cache()  # does nothing where CUDA was never started
 
     def _chosen(self) -> Choice:
         """How the reference runs: as asked, else as the memory allows."""
         folder = check_folder(self._recipe.path)[0].parent
         parameters = count_parameters(empty_model(folder, self._recipe))
-        choice = choose(asked_way(self._recipe), parameters, room_on(device_of(self._recipe)))
-        if choice.way is Way.BLOCK_BY_BLOCK:
-            raise CannotMeasureError("Running a reference block by block is not built yet.")
-        return choice
+        return choose(asked_way(self._recipe), parameters, room_on(device_of(self._recipe)))
+
+    def _scoring(self, request: ScoreRequest) -> Scoring:
+        key, limit = request.key, request.canary.settings.max_new_tokens
+        return Scoring(_ready(self._bench), request.rendered.ids, key.shape, request.output_ids, limit, key.repeat)
+
+    def _measure_foreseen(self, requests: Sequence[ScoreRequest]) -> Sequence[Outcome]:
+        return Blockwise(_ready(self._pieces)).run([partial(self._scoring, request) for request in requests])
 
     def _prepared(self, model: Any, tokenizer: Any) -> Bench:
         config, sampling = model.generation_config, _ready(self._sampling)

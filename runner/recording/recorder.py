@@ -89,7 +89,7 @@ class Recorder:
                 self._absent = f"{type(module).__name__} does not put out one state per row and token"
                 return
             if self._state is None:
-                self._state = states[0, -1:]
+                self._state = states[0, -1:].clone()  # a view would keep all states of the block
             self._take_states(lane, states.select(0, 0))  # select costs a third of indexing, in the hottest place
 
         return hook

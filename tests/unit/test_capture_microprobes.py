@@ -83,3 +83,9 @@ def test_shapes_come_from_the_configuration() -> None:
     assert (shapes.hidden, shapes.heads, shapes.kv_heads, shapes.head_dim) == (24, 3, 1, 8)
     assert (shapes.intermediate, shapes.vocabulary, list(shapes.cases)) == (40, 50, ["m1", "m7", "b4"])
     assert MicroprobeShapes.of(LlamaConfig(vocab_size=100_000)).vocabulary == microprobes.VOCABULARY
+
+
+def test_a_width_per_block_counts_as_its_first() -> None:
+    config = LlamaConfig(vocab_size=50)
+    config.intermediate_size = [40, 48]  # as Gemma 3n has them
+    assert MicroprobeShapes.of(config).intermediate == 40
