@@ -7,7 +7,7 @@ are pixels from the top. Every figure carries the table that says the same in nu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from driftpin.report.scale import Scale
 
@@ -95,7 +95,7 @@ class Figure:
     mark: float | None = None  # a place that matters
     mark_text: str = ""
     veil: float | None = None  # from here on the two sides saw different contexts
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def across(index: float, count: int) -> float:

@@ -20,7 +20,7 @@ TALL = 170  # pixels
 def layer_profile(
     changed: Sequence[TraceComparison], floors: Floors | None, named: str | None, name: str = "blocks"
 ) -> Figure | None:
-    """Median, lowest and highest relative deviation per block over scored canaries; None where none was sketched."""
+    """Median, lowest and highest relative deviation per block over changed scores; None where none was sketched."""
     sizes = _by_block([trace for trace in changed if trace.deviation])
     if not sizes:
         return None
@@ -93,8 +93,11 @@ def _short_names(blocks: Sequence[str]) -> list[str]:
     return [block.removeprefix(_common(blocks)).lstrip(".") for block in blocks]
 
 
-def _legend(measured: bool, canaries: int) -> tuple[tuple[str, str], ...]:
-    dots = (("dot", f"median of {canaries} scored canaries"), ("span", "lowest to highest"))
+def _legend(measured: bool, scores: int) -> tuple[tuple[str, str], ...]:
+    dots = (
+        ("dot", f"median of {scores} {'score' if scores == 1 else 'scores'} that changed"),
+        ("span", "lowest to highest"),
+    )
     floors = (("yardstick", "rounding yardstick"), ("limit", f"{STANDS_OUT:g} × the yardstick"))
     return (*dots, *(floors if measured else ()))
 

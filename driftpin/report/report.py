@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from driftpin.errors import NotFoundError
 from driftpin.report import page
 from driftpin.report.bullet import Bullet, bullet
 from driftpin.report.canaries import CanaryLine, changed_canaries, counts, identical_canaries
@@ -26,14 +27,19 @@ from driftpin.workflow import shapes
 from driftpin.workflow.assess import Assessment
 from driftpin.workflow.references import Reference
 
+SUGGESTED = 12  # canaries named to somebody who named none of them
 BUDGET = 3_000_000  # characters of drawn canaries; one of 128 tokens takes about 70,000
 
 
 def report(
     store: Store, found: Assessment, *, strict: bool = False, text: bool = True, first: Sequence[str] = ()
 ) -> str:
-    """The page; `text = False` leaves out what quotes a prompt or an output, `first` names canaries to draw first."""
+    """The page; `text = False` leaves out what quotes a prompt or an output, `first` names canaries to draw first.
+
+    Raises `NotFoundError` for a name in `first` that neither side knows.
+    """
     body = shapes.assessment(found, strict=strict, text=text)
+    _refuse_unknown(first, body)
     strands = Strands.of(store, found, text=text)
     floors = found.floors
     lines = changed_canaries(body, first)
@@ -52,6 +58,14 @@ def report(
         listed=lines[len(drawn) :],
         identical=identical_canaries(body),
     )
+
+
+def _refuse_unknown(names: Sequence[str], body: Mapping[str, Any]) -> None:
+    known = body["outcomes"]
+    for name in names:
+        if name not in known:
+            listed = ", ".join(list(known)[:SUGGESTED]) + ("" if len(known) <= SUGGESTED else ", …")
+            raise NotFoundError(f"Neither side has a canary {name!r}.", remedy=f"There are: {listed}.")
 
 
 def _drawn(lines: Sequence[CanaryLine], strands: Strands, floors: Floors | None) -> tuple[Markup, ...]:

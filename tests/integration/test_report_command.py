@@ -103,6 +103,7 @@ def test_strict_and_named_canaries_are_passed_on(folder: Path, tmp_path: Path) -
         (["nobody@last"], "no target"),
         (["try-me"], "is a target"),
         (["r-00000000"], "r-00000000"),
+        (["try-me@last", "--canary", "captial"], "There are: capital"),
     ],
 )
 def test_an_unknown_reference_is_one_sentence(
