@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -86,6 +87,6 @@ def test_shapes_come_from_the_configuration() -> None:
 
 
 def test_a_width_per_block_counts_as_its_first() -> None:
-    config = LlamaConfig(vocab_size=50)
-    config.intermediate_size = [40, 48]  # as Gemma 3n has them
+    text = SimpleNamespace(hidden_size=24, num_attention_heads=3, intermediate_size=[40, 48], vocab_size=50)
+    config = SimpleNamespace(get_text_config=lambda decoder: text)  # Gemma 3n's has such a list
     assert MicroprobeShapes.of(config).intermediate == 40
