@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from driftpin.workflow.assess import Assessment
 
 COLOURS = {"page": "bold red", "ticket": "yellow", "info": "cyan", "none": "green"}
+DIGEST = re.compile("[0-9a-f]{40,64}")  # a sha256 or a commit: its first digits tell two apart
 SHOWN_FACTS = 8
 SHOWN_CANARIES = 12
 
@@ -107,6 +109,8 @@ def _value(wrapped: Mapping[str, Any] | None) -> str:
     if wrapped is None:
         return "absent"
     text = f"unknown ({wrapped['unknown']})" if "unknown" in wrapped else str(wrapped["value"])
+    if DIGEST.fullmatch(text):
+        return text[:12]
     return text if len(text) <= 48 else text[:45] + "…"
 
 
@@ -128,9 +132,10 @@ def dry_run(c: Console, body: Mapping[str, Any]) -> None:
 
 def replays(c: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     """The table of replays."""
-    table = new_table("replay", "target", "status", "verdict", "created", "purpose", "traces")
+    names = ("replay", "target", "status", "verdict", "created", "purpose", "traces")
+    table = new_table(*names, whole=("replay", "status", "verdict", "created", "traces"))
     for row in rows:
-        marks = (row["replay"], row["target"], row["status"], row["verdict"] or "", row["created_at"][:19])
+        marks = (row["replay"], row["target"], row["status"], row["verdict"] or "", _minute(row["created_at"]))
         table.add_row(*(plain(m) for m in (*marks, row["purpose"], (row["trace_set"] or "")[:12])))
     c.print(table)
     for row in rows:
@@ -140,11 +145,12 @@ def replays(c: Console, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def baselines(c: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     """The table of baselines."""
-    table = new_table("baseline", "current", "device class", "replay", "blessed by", "why", "when")
+    names = ("baseline", "current", "device class", "replay", "blessed by", "why", "when")
+    table = new_table(*names, whole=("baseline", "replay", "when"))
     for row in rows:
         label = f"{row['target']}@{row['number']}"
         marks = (label, "yes" if row["current"] else "", row["device_class"][:40], row["replay"], row["blessed_by"])
-        table.add_row(*(plain(m) for m in (*marks, row["reason"], row["created_at"][:19])))
+        table.add_row(*(plain(m) for m in (*marks, row["reason"], _minute(row["created_at"]))))
     c.print(table)
 
 
@@ -165,13 +171,13 @@ def contents(c: Console, body: Mapping[str, Any]) -> None:
 
 
 def _execution(c: Console, one: Mapping[str, Any]) -> None:
-    c.print(f"[bold]{plain(one['execution'])}[/] {len(one['prompt_ids'])} prompt tokens, stopped by {one['stop']}")
+    c.print(f"[bold]{plain(one['execution'])}[/] {one['prompt_tokens']} prompt tokens, stopped by {one['stop']}")
     if "output" in one:
         c.print(f"  {plain(one['output'])}", soft_wrap=True)
     table = new_table("n", "id", "text", "log-prob", "margin", "entropy", "digest")
     for number, token in enumerate(one["tokens"]):
         numbers = (_short(token[name]) for name in ("logprob", "margin", "entropy"))
-        table.add_row(str(number), str(token["id"]), plain(token.get("text", "")), *numbers, token["digest"])
+        table.add_row(str(number), str(token.get("id", "")), plain(token.get("text", "")), *numbers, token["digest"])
     c.print(table)
 
 
@@ -196,11 +202,16 @@ def _short(number: object) -> str:
     return f"{number:.4g}" if isinstance(number, float) else str(number)
 
 
-def new_table(*names: str) -> Any:
-    """An empty table without lines; long cells fold."""
+def _minute(moment: str) -> str:
+    """An ISO time up to its minute, as people write it; rows stand in their order anyway."""
+    return moment[:16].replace("T", " ")
+
+
+def new_table(*names: str, whole: Sequence[str] = ()) -> Any:
+    """An empty table without lines; long cells fold, but for those of the columns in `whole`."""
     from rich.table import Table  # noqa: PLC0415 - start-up time
 
-    made = Table(box=None, pad_edge=False, header_style="dim")
+    made = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
     for name in names:
-        made.add_column(name, overflow="fold")
+        made.add_column(name, overflow="fold", no_wrap=name in whole)
     return made

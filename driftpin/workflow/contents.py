@@ -35,12 +35,14 @@ def contents(store: Store, found: Reference, canary: str | None, *, text: bool) 
 
 def _detail(store: Store, entry: Entry, text: bool) -> dict[str, Any]:
     head, copy = store.traces.head(entry), store.traces.text(entry)
+    ids = {"prompt_ids": head.prompt_ids.tolist()} if text else {}  # a tokenizer turns ids back into text
     shown = {"rendered": copy.rendered, "output": copy.output} if text else {}
     return {
         "execution": str(entry.key),
         "declared": head.declared.to_json(),
         "stop": head.stop.value,
-        "prompt_ids": head.prompt_ids.tolist(),
+        "prompt_tokens": len(head.prompt_ids),
+        **ids,
         **shown,
         "tokens": [_token(head, copy, index, text) for index in range(len(head.output_ids))],
     }
@@ -49,7 +51,7 @@ def _detail(store: Store, entry: Entry, text: bool) -> dict[str, Any]:
 def _token(head: Head, copy: TraceText, index: int, text: bool) -> dict[str, Any]:
     piece = copy.pieces[index].decode("utf-8", "replace") if text and index < len(copy.pieces) else None
     return {
-        "id": int(head.output_ids[index]),
+        **({"id": int(head.output_ids[index])} if text else {}),
         **({} if piece is None else {"text": piece}),
         "logprob": json_float(float(head.logprob[index])),
         "margin": json_float(float(head.margin[index])),
