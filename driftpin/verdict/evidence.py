@@ -26,6 +26,7 @@ RESOLVED = 3.0  # baseline distance over the reference's own yardstick; below, t
 class ReferenceEvidence:
     """The reference arm beside a comparison: distances always, its own comparison where it ran for the candidate."""
 
+    scored: bool = False  # whether the baseline holds reference scores at all
     distances: tuple[Distance, ...] = ()  # of native executions that changed
     floors: Floors | None = None  # of the reference arm, measured at blessing
     comparison: Comparison | None = None  # the reference's own traces, baseline against candidate

@@ -37,7 +37,7 @@ def gather(store: Store, baseline: Baseline, replay: Replay, native: Native) -> 
     if kept.trace_set is None or kept.replay is None:
         return ReferenceEvidence(absent=kept.absent)
     evidence = ReferenceEvidence(
-        distances=_distances(store, kept.trace_set, native), floors=kept.floors, label=kept.label
+        scored=True, distances=_distances(store, kept.trace_set, native), floors=kept.floors, label=kept.label
     )
     return _with_candidate(store, evidence, baseline, replay, kept)
 

@@ -55,7 +55,8 @@ def worth_referring(found: Assessment) -> bool:
 
     Only where the baseline has a reference to hold it against, and once.
     """
-    asked = found.reference is not None and found.reference.comparison is None
+    reference = found.reference
+    asked = reference is not None and reference.scored and reference.comparison is None
     return asked and bool(found.comparison and found.comparison.changed) and found.verdict.kind in ASKING
 
 
