@@ -1,5 +1,5 @@
 # Everything lives in .venv; a target whose stamp under .venv/.stamps is newer than its locks does nothing.
-#   make setup | demo | test | lint | fix | bench | lock | clean      TORCH=cpu (default) or TORCH=cuda
+#   make setup | demo | test | pairs | lint | fix | bench | lock | clean      TORCH=cpu (default) or TORCH=cuda
 
 PYTHON ?= python3
 STAMPS := .venv/.stamps
@@ -13,6 +13,8 @@ LOCKED := $(PY) -m pip install --no-deps --require-hashes
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 SETUP_LOCKS := torch-$(TORCH) runner monitor build
+PAIRS := $(patsubst locks/pair-%.txt,%,$(wildcard locks/pair-*.txt))
+PAIR_TESTS := tests/pairs tests/unit/test_sampling_*.py
 
 ifeq ($(filter $(TORCH),cpu cuda),)
 $(error TORCH is "$(TORCH)"; say TORCH=cpu or TORCH=cuda)
@@ -30,7 +32,7 @@ endef
 export REMEDY := $(NO_TORCH_$(TORCH))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fix bench lock clean
+.PHONY: help setup demo test pairs lint fix bench lock clean
 
 help:
 	@sed -n '2p' Makefile | cut -c3-
@@ -42,6 +44,10 @@ demo: $(STAMPS)/demo
 
 test: $(STAMPS)/dev $(STAMPS)/demo
 	$(PY) -m pytest $(ARGS)
+
+pairs: $(PAIRS:%=$(STAMPS)/pair-%)
+	@for pair in $(PAIRS); do PYTHONPATH=$(CURDIR)/.venv/pairs/$$pair DRIFTPIN_PAIR=$$pair \
+	  $(PY) -m pytest $(PAIR_TESTS) $(ARGS) || exit 1; done
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .
@@ -90,4 +96,10 @@ $(STAMPS)/demo: $(STAMPS)/setup locks/demo.txt
 $(STAMPS)/dev: $(STAMPS)/setup locks/dev.txt
 	@$(PY) scripts/announce.py dev
 	@$(LOCKED) -r locks/dev.txt
+	@touch $@
+
+$(STAMPS)/pair-%: $(STAMPS)/dev $(STAMPS)/demo locks/pair-%.txt
+	@$(PY) scripts/announce.py pair-$*
+	@rm -rf .venv/pairs/$*
+	@$(LOCKED) --quiet --target .venv/pairs/$* -r locks/pair-$*.txt
 	@touch $@

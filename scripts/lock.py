@@ -42,6 +42,10 @@ ROLES: dict[str, tuple[str, ...]] = {
     "build": ("--group", "build"),
     "dev": ("--group", "dev"),
 }
+PAIRS = {  # an older transformers, with what it needs in another version than the environment has; see `make pairs`
+    "transformers-4.48": ("transformers==4.48.3", "tokenizers==0.21.4", "huggingface-hub==0.36.0"),
+    "transformers-4.57": ("transformers==4.57.6", "tokenizers==0.22.2", "huggingface-hub==0.36.0"),
+}
 EVERYTHING = (PROJECT, "--extra", "runner", "--extra", "monitor", "--group", "dev", "--group", "build")
 
 
@@ -57,6 +61,7 @@ def main() -> None:
         for role, args in ROLES.items():
             sizes |= write_role(role, (*args, *held))
         sizes |= write_role("demo", ("-", "--no-deps"), stdin=demo_requirements())
+        sizes |= write_pairs()
         shared = [part for name in names(LOCKS / "runner.txt") for part in ("--no-emit-package", name)]
         torch_args = ("-", "--constraints", str(constraints), *shared)
         sizes |= write_role("torch-cuda", torch_args, stdin=f"torch=={TORCH}")
@@ -73,6 +78,14 @@ def write_role(role: str, args: Sequence[str], stdin: str = "") -> dict[str, int
         pylock = Path(folder) / "pylock.toml"
         compile_lock((*args, "--format", "pylock.toml"), pylock, stdin)
         return download_bytes(tomllib.loads(pylock.read_text()))
+
+
+def write_pairs() -> dict[str, int]:
+    """Write locks/pair-NAME.txt for every pair, each without the dependencies that the environment has anyway."""
+    sizes: dict[str, int] = {}
+    for name, pins in PAIRS.items():
+        sizes |= write_role(f"pair-{name}", ("-", "--no-deps"), stdin="\n".join(pins))
+    return sizes
 
 
 def compile_lock(args: Sequence[str], target: Path, stdin: str = "") -> None:
