@@ -121,14 +121,20 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    given = parser(__doc__)
+def model_parser(text: str | None) -> argparse.ArgumentParser:
+    """The options of a benchmark that runs a model."""
+    given = parser(text)
     given.add_argument("folder", nargs="?", type=Path)
     given.add_argument("--dtype", default="bfloat16")
     given.add_argument("--device", default="cpu")
     given.add_argument("--tokens", type=int, default=64)
     given.add_argument("--rounds", type=int, default=5)
     given.add_argument("--threads", type=int, default=torch.get_num_threads())
+    return given
+
+
+def main() -> None:
+    given = model_parser(__doc__)
     given.add_argument("--child", choices=["plain", "recorded"], help=argparse.SUPPRESS)
     options = given.parse_args()
     options.folder = options.folder or default_folder(options.dtype)

@@ -7,11 +7,9 @@ Budget: at least 10 times faster for 64 tokens.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
-from _bench import Line, parser, report
-from recording_overhead import PROMPT, default_folder, load, seconds
+from _bench import Line, report
+from recording_overhead import PROMPT, default_folder, load, model_parser, seconds
 
 from driftpin.trace.probe import Shape
 from runner.engines.bench import decode, score
@@ -20,14 +18,7 @@ BUDGET = 10.0
 
 
 def main() -> None:
-    given = parser(__doc__)
-    given.add_argument("folder", nargs="?", type=Path)
-    given.add_argument("--dtype", default="bfloat16")
-    given.add_argument("--device", default="cpu")
-    given.add_argument("--tokens", type=int, default=64)
-    given.add_argument("--rounds", type=int, default=5)
-    given.add_argument("--threads", type=int, default=torch.get_num_threads())
-    options = given.parse_args()
+    options = model_parser(__doc__).parse_args()
     torch.set_num_threads(options.threads)
     folder = options.folder or default_folder(options.dtype)
     bench = load(folder, options.dtype, options.device)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from replaying import kept_process_state
 
 from driftpin.errors import CannotMeasureError
 from driftpin.settings.recipe import Recipe, Sampling
@@ -38,17 +36,8 @@ SUITE = Suite(name="tiny", canaries=(SHORT, CHAT, LONG))
 @pytest.fixture(autouse=True)
 def _process_state() -> Iterator[None]:
     """Loading an engine changes the process for good; a test session has to go on."""
-    threads, environ = torch.get_num_threads(), dict(os.environ)
-    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    yield
-    torch.use_deterministic_algorithms(False)
-    torch.set_num_threads(threads)
-    for name in set(os.environ) - set(environ):
-        del os.environ[name]
-    os.environ.update(environ)
-    random.setstate(states[0])
-    np.random.set_state(states[1])
-    torch.set_rng_state(states[2])
+    with kept_process_state():
+        yield
 
 
 def recipe(folder: Path, **changes: Any) -> Recipe:
