@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from driftpin.comparison.facts import Comparison, RepeatMovement
 from driftpin.environment.environment import Equality
 from driftpin.settings.policy import Policy, Severity
 from driftpin.trace.probe import Probe, TraceKey
-from driftpin.verdict.diagnosis import Diagnosis, diagnose
+from driftpin.verdict.diagnosis import ChangeClass, Diagnosis, diagnose
 from driftpin.verdict.evidence import ReferenceEvidence, farther_canaries
 from driftpin.verdict.floors import SHIFT, Floors, RepeatFloor
 from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import CanaryVerdict, Outcome, canary_verdicts, tie_limit
 from driftpin.verdict.place import Place, localise
+from driftpin.verdict.place_by_deviation import CALM_BLOCKS, ROUNDING
 from driftpin.verdict.quorum import Quorum, voted
 from driftpin.verdict.shift import shift_of
 from driftpin.verdict.verdict import FirstDivergence, Verdict
@@ -61,7 +62,7 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
         headline=_headline(kind, comparison, circumstances, canaries),
         canaries=canaries,
         first=_first(comparison, floors),
-        place=_place(comparison, circumstances),
+        place=_place(comparison, circumstances, diagnosis),
         diagnosis=diagnosis,
         shift=shift_of(comparison, circumstances.floors, None if repeat is None else repeat.logprob),
         remarks=_remarks(circumstances),
@@ -74,8 +75,20 @@ def _floors(circumstances: Circumstances) -> Floors | None:
     return circumstances.floors and circumstances.floors.at_least(circumstances.repeat)
 
 
-def _place(comparison: Comparison, circumstances: Circumstances) -> Place | None:
-    return localise(comparison, circumstances.stack, circumstances.floors)
+def _place(comparison: Comparison, circumstances: Circumstances, diagnosis: Diagnosis | None) -> Place | None:
+    evidence = circumstances.evidence or ReferenceEvidence()
+    found = localise(
+        comparison,
+        circumstances.stack,
+        circumstances.floors,
+        reference=evidence.comparison,
+        reference_floors=evidence.floors,
+        reference_stack=None if evidence.comparison is None else evidence.stack,
+    )
+    defect = diagnosis is not None and diagnosis.word is ChangeClass.NATIVE_PATH_DEFECT
+    if found is not None and not found.found and defect:  # each block is calm, yet it is not rounding
+        return replace(found, sentence=found.sentence.replace(ROUNDING, CALM_BLOCKS))
+    return found
 
 
 def unblessed(device_class: str | None = None, elsewhere: tuple[str, ...] = ()) -> Verdict:

@@ -21,6 +21,7 @@ RESOLUTION = 2.0**-23  # of a sketch: stands for a yardstick of zero where no bl
 CREEPS = 2.0  # a ratio that grows by less from one block to the next is rounding that adds up
 FEW = 0.25  # a smaller share of canaries has to stand out STANDS_OUT times as far
 NEAR_TIE = 0.05  # share of positions with another expert: a router tie or two, not another router
+CALM_BLOCKS = "no single block stands out above its rounding yardstick"
 ROUNDING = "no block stands out above its rounding yardstick: rounding throughout"
 
 

@@ -151,7 +151,7 @@ def next_commands(found: Assessment) -> list[str]:
     shown = [f"driftpin show {id_} --canary {first.canary}"] if first else []
     label = found.baseline.label if found.baseline.baseline is None else f"{target}@{found.baseline.baseline.number}"
     repeat = [] if found.reproduced is not None else [f"driftpin replay {target} --confirm"]
-    return [*shown, f"driftpin env diff {label} {id_}", *repeat]
+    return [*shown, f"driftpin env diff {label} {id_}", f"driftpin report {label} {id_}", *repeat]
 
 
 def diagnosis(found: Diagnosis | None) -> dict[str, Any] | None:

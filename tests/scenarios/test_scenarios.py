@@ -2,7 +2,7 @@
 
 Everything runs in this process on the fake engine: order, bless, replay, assess, shape. The tables of a scenario:
 [base] and [candidate] (`faults` of the engine, `repeats`, `only`, `accept`), [suite] (`remove`, `redefine` and `add`
-for the candidate; `keep` and `checks` for both), [assess] (`blessed`, `reproduced`, `refer`) and [expect], whose `why`
+for the candidate; `keep`, `extra` and `checks` for both), [assess] (`blessed`, `reproduced`, `refer`) and [expect], whose `why`
 holds words of a canary's findings. `grade`, `quorum` and `reference` of a side are its target's operations. The
 reference arm runs at blessing and wherever the command line would run it.
 """
@@ -59,6 +59,7 @@ class Scene:
         plain = tomllib.loads((HERE / "suite.toml").read_text("utf-8"))
         change = self.table("suite")
         plain["canaries"] = [c for c in plain["canaries"] if c["id"] in change.get("keep", [c["id"]])]
+        plain["canaries"] += change.get("extra", [])
         redefined = {canary["id"]: canary for canary in change.get("redefine", ())}
         kept = [c for c in plain["canaries"] if c["id"] not in change.get("remove", ())]
         after = [redefined.get(c["id"], c) for c in kept] + change.get("add", [])

@@ -201,6 +201,7 @@ def test_an_alert_tells_what_and_by_how_much() -> None:
     assert body["next"] == [
         "driftpin show r-2 --canary sea",
         "driftpin env diff r-1 r-2",
+        "driftpin report r-1 r-2",
         "driftpin replay chat --confirm",
     ]
 
