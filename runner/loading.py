@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,13 +21,16 @@ from transformers.utils import logging as _transformers_logging
 from driftpin.errors import CannotMeasureError, ModelError
 from driftpin.settings.recipe import Recipe
 from driftpin.trace.probe import Arm
-from runner.model_folder import CONFIG, check_folder, read_json
+from runner.model_folder import check_folder
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 SHOWN = 8  # names listed in a message
 NEW_DTYPE_NAME = (4, 56)  # since then `dtype`, before `torch_dtype`
 
 transformers_logging: Any = _transformers_logging  # without annotations of its own
+
+
+Read = Callable[[Path, Recipe, torch.dtype], tuple[Any, dict[str, Any]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,18 +47,20 @@ class Loaded:
     warnings: tuple[str, ...] = field(default=())  # what transformers said meanwhile
 
 
-def load_model(recipe: Recipe, arm: Arm) -> Loaded:
-    """Model and tokenizer; `ModelError` for what is no whole model, `CannotMeasureError` for a lacking device."""
+def load_model(recipe: Recipe, arm: Arm, read: Read | None = None) -> Loaded:
+    """Model and tokenizer; `ModelError` for what is no whole model, `CannotMeasureError` for a lacking device.
+
+    `read` replaces `read_model`. The reference arm runs no parameter in another format than float32.
+    """
     dtype, device = dtype_of(recipe, arm), device_of(recipe)
     files = check_folder(recipe.path)
     folder = files[0].parent
-    if arm is Arm.REFERENCE and "quantization_config" in read_json(folder / CONFIG):
-        message = f"{folder} holds quantised weights, and the reference arm of quantised weights is not built yet."
-        raise CannotMeasureError(message, remedy="Replay the native arm.")
     with quiet() as said:
         tokenizer = read_tokenizer(folder, recipe)
-        model, info = _model(folder, recipe, dtype)
+        model, info = (read or read_model)(folder, recipe, dtype)
         _refuse_gaps(folder, info)
+        if arm is Arm.REFERENCE:
+            _refuse_narrow(model)
         model = _placed(model, device)
     return Loaded(
         model=model,
@@ -102,8 +107,8 @@ def read_tokenizer(folder: Path, recipe: Recipe) -> Any:
         raise ModelError(f"The tokenizer in {folder} cannot be loaded: {first_line(error)}", remedy=remedy) from error
 
 
-def _model(folder: Path, recipe: Recipe, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
-    """The model on the CPU and transformers' own account of the keys."""
+def read_model(folder: Path, recipe: Recipe, dtype: torch.dtype, **more: Any) -> tuple[Any, dict[str, Any]]:
+    """The model on the CPU and transformers' own account of the keys; `more` goes to `from_pretrained`."""
     try:
         both: Any = transformers.AutoModelForCausalLM.from_pretrained(
             folder,
@@ -113,6 +118,7 @@ def _model(folder: Path, recipe: Recipe, dtype: torch.dtype) -> tuple[Any, dict[
             use_safetensors=True,
             trust_remote_code=recipe.trust_remote_code,
             output_loading_info=True,
+            **more,
         )
     except torch.OutOfMemoryError as error:
         raise CannotMeasureError(f"{folder} does not fit into memory.", remedy="Use a larger machine.") from error
@@ -132,6 +138,11 @@ def _refuse_gaps(folder: Path, info: dict[str, Any]) -> None:
         raise ModelError(f"The weights in {folder} lack {listed(missing)}.", remedy=RANDOM)
     if mismatched := sorted(str(entry[0]) for entry in info.get("mismatched_keys") or ()):
         raise ModelError(f"The weights in {folder} have other sizes than config.json: {listed(mismatched)}.")
+
+
+def _refuse_narrow(model: Any) -> None:
+    if narrow := sorted(name for name, p in model.named_parameters() if p.dtype is not torch.float32):
+        raise CannotMeasureError(f"The reference arm runs in float32, and these are not: {listed(narrow)}.")
 
 
 RANDOM = "transformers would fill them with random numbers. Take the whole model, or correct config.json."

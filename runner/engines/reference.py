@@ -70,10 +70,23 @@ def asked_way(recipe: Recipe) -> Way | None:
 
 
 def choose(asked: Way | None, parameters: int, room: Room, weights: str = AS_STORED) -> Choice:
-    """The asked way, else the one that the room allows for that many parameters."""
+    """The asked way, else the one that the room allows for that many parameters.
+
+    `CannotMeasureError` for quantised weights block by block: they are de-quantised by loading all of them.
+    """
     needed = BYTES * parameters
     fitting = Way.WHOLE if needed <= SHARE * room.size else Way.BLOCK_BY_BLOCK
+    if weights != AS_STORED and (asked or fitting) is Way.BLOCK_BY_BLOCK:
+        raise _only_whole(needed, room)
     return Choice(way=asked or fitting, asked=asked is not None, needed=needed, room=room, weights=weights)
+
+
+def _only_whole(needed: int, room: Room) -> CannotMeasureError:
+    return CannotMeasureError(
+        f"Quantised weights are de-quantised all at once, which needs {needed / 2**30:.1f} GiB of float32, "
+        f"and {SHARE:.0%} of {room.size / 2**30:.1f} GiB ({room.of}) may be used.",
+        remedy='Use a device with more memory, or say options = { reference = "whole" }.',
+    )
 
 
 def no_decode() -> CannotMeasureError:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import torch
 
 from driftpin.environment.environment import Environment
+from driftpin.environment.reference import AS_STORED
 from driftpin.errors import CannotMeasureError, SuiteError
 from driftpin.settings.recipe import Recipe
 from driftpin.suite.canary import Canary, CanarySettings, Suite, input_digest
@@ -18,6 +19,7 @@ from driftpin.trace.probe import Arm, Probe, Shape, TraceKey
 from driftpin.trace.text import TraceText
 from driftpin.trace.traceset import Trace
 from runner.capture import capture_environment
+from runner.dequantise import label, method_of, read_dequantised
 from runner.determinism import Applied, attention_context, cannot_run, prepare, prove_attention
 from runner.engines import bench as runs
 from runner.engines.batching import Vocabulary
@@ -64,7 +66,8 @@ class TransformersEngine:
         if self._choice is not None and self._choice.way is Way.BLOCK_BY_BLOCK:
             self._loaded, self._pieces = load_in_pieces(self._recipe, self._arm)
         else:
-            self._loaded = load_model(self._recipe, self._arm)
+            quantised = self._choice is not None and self._choice.weights != AS_STORED
+            self._loaded = load_model(self._recipe, self._arm, read_dequantised if quantised else None)
         self._sampling = install(self._loaded.model, self._recipe)
         self._prove_attention(self._loaded.model)
         self._bench = self._prepared(self._loaded.model, self._loaded.tokenizer)
@@ -144,7 +147,9 @@ class TransformersEngine:
         """How the reference runs: as asked, else as the memory allows."""
         folder = check_folder(self._recipe.path)[0].parent
         parameters = count_parameters(empty_model(folder, self._recipe))
-        return choose(asked_way(self._recipe), parameters, room_on(device_of(self._recipe)))
+        method = method_of(folder)
+        weights = AS_STORED if method is None else label(method)
+        return choose(asked_way(self._recipe), parameters, room_on(device_of(self._recipe)), weights)
 
     def _scoring(self, request: ScoreRequest) -> Scoring:
         key, limit = request.key, request.canary.settings.max_new_tokens
