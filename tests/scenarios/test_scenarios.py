@@ -2,9 +2,9 @@
 
 Everything runs in this process on the fake engine: order, bless, replay, assess, shape. The tables of a scenario:
 [base] and [candidate] (`faults` of the engine, `repeats`, `only`, `accept`, and the target's `grade`, `quorum` and
-`reference`), [suite] (`remove`, `redefine` and `add` for the candidate; `keep`, `extra` and `checks` for both), [assess]
-(`blessed`, `reproduced`, `refer`) and [expect], whose `why` holds words of a canary's findings. The reference arm runs at
-blessing and wherever the command line would run it.
+`reference`), [suite] (`remove`, `redefine` and `add` for the candidate; `keep`, `extra` and `checks` for both),
+[assess] (`blessed`, `reproduced`, `refer`) and [expect], whose `why` holds words of a canary's findings. The reference
+arm runs at blessing and wherever the command line would run it.
 """
 
 from __future__ import annotations
