@@ -71,24 +71,57 @@ def _text_decoder_paths(model: nn.Module) -> tuple[str, ...]:
 
 
 def _router(path: str, block: nn.Module) -> Router | None:
-    """In transformers 5 `experts` is called with the chosen ids; in 4 the block returns its router's logits."""
     for name, module in block.named_modules():
-        experts = getattr(module, "experts", None)
-        if not isinstance(experts, nn.Module):
-            continue
         where = f"{path}.{name}" if name else path
-        if not isinstance(experts, nn.ModuleList):
-            return Router(block=where, listen=experts, pick=_second_input)
-        top_k = getattr(module, "top_k", None)
-        if isinstance(top_k, int):
-            return Router(block=where, listen=module, pick=_top_of_logits(top_k, len(experts)))
+        found = _of_chooser(where, getattr(module, "router", None)) or _of_experts(where, module)
+        if found is not None:
+            return found
     return None
+
+
+def _of_chooser(where: str, chooser: object) -> Router | None:
+    """A module of its own that puts out the chosen ids, or the logits that it chose by."""
+    top_k = getattr(chooser, "top_k", None)
+    if not isinstance(chooser, nn.Module) or not isinstance(top_k, int):
+        return None
+    return Router(block=where, listen=chooser, pick=_chosen(top_k, getattr(chooser, "num_experts", None)))
+
+
+def _of_experts(where: str, module: nn.Module) -> Router | None:
+    """In transformers 5 `experts` is called with the chosen ids; in 4 the block or its gate tells them."""
+    experts = getattr(module, "experts", None)
+    if not isinstance(experts, nn.Module):
+        return None
+    if not isinstance(experts, nn.ModuleList):
+        return Router(block=where, listen=experts, pick=_second_input)
+    top_k = getattr(module, "top_k", None)
+    if isinstance(top_k, int):
+        return Router(block=where, listen=module, pick=_top_of_logits(top_k, len(experts)))
+    return _of_chooser(where, getattr(module, "gate", None))
+
+
+def _chosen(top_k: int, experts: int | None) -> Pick:
+    """Ids [tokens, k] among the outputs, else the top of logits [tokens, experts]."""
+
+    def pick(inputs: tuple[Any, ...], output: Any) -> torch.Tensor | None:
+        parts = [p for p in (output if isinstance(output, tuple) else (output,)) if isinstance(p, torch.Tensor)]
+        flat = [part.reshape(-1, part.shape[-1]) for part in parts if part.ndim > 1]
+        ids = [part for part in flat if _are_ids(part) and part.shape[-1] == top_k]
+        logits = [part for part in flat if part.is_floating_point() and part.shape[-1] == experts]
+        if ids:
+            return ids[0]
+        return logits[-1].topk(top_k, dim=-1).indices if logits else None
+
+    return pick
 
 
 def _second_input(inputs: tuple[Any, ...], output: Any) -> torch.Tensor | None:
     ids = inputs[1] if len(inputs) > 1 else None
-    whole = isinstance(ids, torch.Tensor) and ids.ndim == 2 and not ids.is_floating_point() and ids.dtype != torch.bool
-    return ids if whole else None
+    return ids if isinstance(ids, torch.Tensor) and ids.ndim == 2 and _are_ids(ids) else None
+
+
+def _are_ids(tensor: torch.Tensor) -> bool:
+    return not tensor.is_floating_point() and tensor.dtype != torch.bool
 
 
 def _top_of_logits(top_k: int, experts: int) -> Pick:

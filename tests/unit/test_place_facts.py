@@ -117,6 +117,8 @@ def test_expert_choices_are_told_by_router_first_position_and_count() -> None:
     assert found.inside("layers.0") == found.changed[0]
     assert found.inside("layers.10") is None
     assert found.inside("layers") == found.changed[0]
+    renamed = replace(layers(states(), experts=new), expert_blocks=("layers.0.moe", "layers.1.moe"))
+    assert routing(layers(states(), experts=old), renamed) == found
     early = routing(layers(states(), experts=old), layers(states(), experts=new), until=4)
     assert early is not None
     assert [one.module for one in early.changed] == ["layers.1.mlp"]
