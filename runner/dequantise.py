@@ -85,6 +85,7 @@ def _refuse_remains(model: Any, folder: Path, recipe: Recipe, method: str) -> No
 
 def _impossible(folder: Path, method: str, reason: str) -> CannotMeasureError:
     return CannotMeasureError(
-        f"{folder} holds weights quantised by {method} that cannot be de-quantised for the reference arm: {reason.rstrip('.')}.",
+        f"{folder} holds weights quantised by {method} that cannot be de-quantised for the reference arm: "
+        f"{reason.rstrip('.')}.",
         remedy="Install what the method needs, or do without a reference.",
     )
