@@ -46,13 +46,14 @@ def _order(pair: Found) -> tuple[int, int]:
 
 
 def _where(depth: Depth, agreed: bool) -> str:
-    noted = f" ({depth.note}; compared by module path)" if depth.note else ""
+    noted = f"{depth.note}; compared by module path" if depth.note else ""
     if depth.block is None:
-        return ("behind the last block that both have" if depth.note else BEHIND) + noted
+        return f"behind the last block that both have ({noted})" if noted else BEHIND
+    number = f"block {(depth.index or 0) + 1} of {depth.blocks}"
+    told = f"{number}; {noted}" if noted else number
     if depth.index == 0:
-        return f"in or before {depth.block} (block 1 of {depth.blocks}; the embeddings feed it){noted}"
-    before = "; all before it agree in every bit" if agreed else ""
-    return f"in {depth.block} (block {(depth.index or 0) + 1} of {depth.blocks}){noted}{before}"
+        return f"in or before {depth.block} ({told}; the embeddings feed it)"
+    return f"in {depth.block} ({told})" + ("; all before it agree in every bit" if agreed else "")
 
 
 def _earlier(found: Sequence[Found], named: Depth) -> str:

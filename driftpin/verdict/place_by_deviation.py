@@ -116,17 +116,18 @@ def _place(profiles: Sequence[Profile], entered: Sequence[Profile], blocks: Sequ
     trace = mine[0].trace
     own = next((r for p in mine if p.trace.routing and (r := p.trace.routing.inside(blocks[index]))), None)
     ratio, before = (statistics.median(getattr(p, part) for p in mine) for part in ("ratio", "before"))
-    note = trace.depth.note if trace.depth else None
+    depth = trace.depth
+    total = depth.blocks if depth else len(blocks)
     return Place(
         found=True,
-        sentence=f"the difference enters in {blocks[index]} (block {index + 1} of {len(blocks)})"
-        + (f" ({note}; compared by module path)" if note else "")
+        sentence=f"the difference enters in {blocks[index]} (block {index + 1} of {total}"
+        + (f"; {depth.note}; compared by module path)" if depth and depth.note else ")")
         + f": {_times(ratio)} times its rounding yardstick, {_level(before)}"
         + f"; {most} of {len(profiles)} scored canaries say so{_sinks(profiles)}"
         + (f"; its router {own.module} chose other experts first at position {own.position}" if own else ""),
         block=blocks[index],
         index=index,
-        blocks=len(blocks),
+        blocks=total,
         canary=trace.key.canary,
         position=own.position if own else None,
         agreeing=most,
