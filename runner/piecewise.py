@@ -40,6 +40,7 @@ class Pieces:
         self._checkpoint, self.device = checkpoint, device
         self._filler: Filler = filler_for(model)
         self._names: dict[str | None, list[str]] = defaultdict(list)  # of the checkpoint, by block or REST
+        self._there: set[str] = set()  # blocks that are loaded
         self.unexpected: tuple[str, ...] = self._sort()
 
     def load_rest(self) -> None:
@@ -52,14 +53,17 @@ class Pieces:
         self.model.requires_grad_(False)
 
     def load(self, path: str) -> nn.Module:
-        """A block's weights, onto the device."""
-        self._read(path)
-        block = self.blocks[path].requires_grad_(False)
-        self._refuse_gaps(f"{path}.{name}" for name, _ in block.named_parameters())
-        return block
+        """A block's weights, onto the device; nothing to do for one that is still there."""
+        block = self.blocks[path]
+        if path not in self._there:
+            self._read(path)
+            self._there.add(path)
+            self._refuse_gaps(f"{path}.{name}" for name, _ in block.named_parameters())
+        return block.requires_grad_(False)
 
     def free(self, path: str) -> None:
         """Let go of a block's weights; its buffers stay."""
+        self._there.discard(path)
         for module in self.blocks[path].modules():
             for name, parameter in module.named_parameters(recurse=False):
                 hollow = torch.empty_like(parameter, device="meta")

@@ -64,6 +64,11 @@ class Blockwise:
         self._form: Output = None  # what a block puts out, to be imitated: with empty states
 
     @torch.inference_mode()
+    def try_out(self, make: Maker) -> None:
+        """Raise `CannotMeasureError` where the blocks cannot be run apart. The first stays loaded for what comes."""
+        self._enter(self._pieces.load(self._paths[0]), Passage(scoring=make()))
+
+    @torch.inference_mode()
     def run(self, makers: Sequence[Maker]) -> list[Outcome]:
         """The outcome of each score, in order. One that fails spoils no other; what fails for all is raised."""
         passages = [_passage(make) for make in makers]

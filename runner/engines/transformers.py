@@ -56,6 +56,7 @@ class TransformersEngine:
         self._bench: Bench | None = None
         self._choice: Choice | None = None  # of the reference arm
         self._pieces: Pieces | None = None  # where it runs block by block
+        self._blockwise: Blockwise | None = None
         self._foreseen = Foreseen(self._measure_foreseen)
 
     def load(self) -> None:
@@ -65,6 +66,7 @@ class TransformersEngine:
             self._choice = self._chosen()
         if self._choice is not None and self._choice.way is Way.BLOCK_BY_BLOCK:
             self._loaded, self._pieces = load_in_pieces(self._recipe, self._arm)
+            self._blockwise = Blockwise(self._pieces)
         else:
             quantised = self._choice is not None and self._choice.weights != AS_STORED
             self._loaded = load_model(self._recipe, self._arm, read_dequantised if quantised else None)
@@ -91,11 +93,9 @@ class TransformersEngine:
     def warm_up(self) -> None:
         """Sixteen filler tokens in, four out, then their score; in the reference arm the score of four more.
 
-        Block by block there is none: it would load every block once more.
+        Block by block only the way to the first block is tried: more would load every block once more.
         """
         bench = _ready(self._bench)
-        if self._pieces is not None:
-            return
         ids = bench.vocabulary.filler(0, WARM_UP_PROMPT)
         tokens = bench.vocabulary.filler(1, WARM_UP_TOKENS)
         if self._arm is Arm.NATIVE:
@@ -103,7 +103,11 @@ class TransformersEngine:
             with self._measuring(Probe.DECODE):
                 tokens = runs.decode(bench, ids, Shape.ALONE, arguments).output_ids
         with self._measuring(Probe.SCORE):
-            runs.score(bench, ids, Shape.ALONE, tokens, WARM_UP_TOKENS)
+            make = partial(Scoring, bench, ids, Shape.ALONE, tokens, WARM_UP_TOKENS)
+            if self._blockwise is not None:
+                self._blockwise.try_out(make)
+            else:
+                make().run()
 
     def observer_check(self, canary: Canary, rendered: Rendered) -> str | None:
         """Logits with recording on and off, alone: of a decode and a score, or of what the arm runs."""
@@ -140,7 +144,7 @@ class TransformersEngine:
         self._foreseen.clear()
         if self._pieces is not None:
             self._pieces.close()
-        self._bench = self._loaded = self._pieces = None
+        self._bench = self._loaded = self._pieces = self._blockwise = None
         torch.cuda.empty_cache()  # does nothing where CUDA was never started
 
     def _chosen(self) -> Choice:
@@ -156,7 +160,7 @@ class TransformersEngine:
         return Scoring(_ready(self._bench), request.rendered.ids, key.shape, request.output_ids, limit, key.repeat)
 
     def _measure_foreseen(self, requests: Sequence[ScoreRequest]) -> Sequence[Outcome]:
-        return Blockwise(_ready(self._pieces)).run([partial(self._scoring, request) for request in requests])
+        return _ready(self._blockwise).run([partial(self._scoring, request) for request in requests])
 
     def _prepared(self, model: Any, tokenizer: Any) -> Bench:
         config, sampling = model.generation_config, _ready(self._sampling)

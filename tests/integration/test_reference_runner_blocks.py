@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -158,13 +159,14 @@ def test_every_tensor_is_read_once_and_one_block_is_there_at_a_time(
     monkeypatch.setattr(Checkpoint, "read", counting)
     monkeypatch.setattr(Pieces, "load", looking)
     made = engine(folder, BLOCKS)
+    made.warm_up()
     assert len(scored(made, requests(made))) > 8
 
     shards = sorted(folder.glob("*.safetensors"))
     assert len(shards) == 2
     stored = [name for shard in shards for name in load_file(shard)]
     assert dict(read) == dict.fromkeys(stored, 1)
-    assert there == [[f"model.layers.{n}"] for n in range(4)]
+    assert there == [[f"model.layers.{n}"] for n in (0, 0, 1, 2, 3)]  # the warm-up's block stays for the scores
     assert made._pieces is not None
     assert all(t.is_meta for block in made._pieces.blocks.values() for t in block.parameters())
 
@@ -208,22 +210,59 @@ def test_weights_that_lack_a_tensor_are_refused_in_the_rest_and_in_a_block(tmp_p
             made.score(one.key, one.canary, one.rendered, one.output_ids)
 
 
-def test_states_changed_between_the_blocks_are_refused(llama_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def doubled(layers: Sequence[Any], states: torch.Tensor, **given: Any) -> torch.Tensor:
+    for layer in layers:
+        states = layer(states, **given) * 2
+    return states
+
+
+def skipping(layers: Sequence[Any], states: torch.Tensor, **given: Any) -> torch.Tensor:
+    for layer in (layers[0], layers[2], layers[3]):
+        states = layer(states, **given)
+    return states
+
+
+def stopping(layers: Sequence[Any], states: torch.Tensor, **given: Any) -> torch.Tensor:
+    for layer in layers[:2]:
+        states = layer(states, **given)
+    return states
+
+
+def looking_back(layers: Sequence[Any], states: torch.Tensor, **given: Any) -> torch.Tensor:
+    for layer in layers:
+        states = layer(states, seen=[{"mean": states.mean()}], **given)
+    return states
+
+
+@pytest.mark.parametrize(
+    ("through", "reason"),
+    [
+        (doubled, "the states are changed between them"),
+        (skipping, "they are not called one after the other"),
+        (stopping, "only 2 of 4 are called"),
+        (looking_back, "a block is given more of the others than the states before it"),
+    ],
+    ids=lambda part: getattr(part, "__name__", None),
+)
+def test_models_whose_blocks_cannot_be_run_apart_are_refused_before_anything_is_scored(
+    llama_folder: Path, monkeypatch: pytest.MonkeyPatch, through: Any, reason: str
+) -> None:
     made = engine(llama_folder, BLOCKS)
     assert made._bench is not None
     base = made._bench.model.model
 
-    def otherwise(input_ids: torch.Tensor, **_: Any) -> Any:
+    def forward(input_ids: torch.Tensor, **_: Any) -> Any:
         states = base.embed_tokens(input_ids)
         places = base.rotary_emb(states, torch.arange(states.shape[1])[None])
-        for layer in base.layers:
-            states = layer(states, position_embeddings=places) * 2
-        return type("Output", (tuple,), {"last_hidden_state": states})()
+        states = through(list(base.layers), states, position_embeddings=places)
+        return SimpleNamespace(last_hidden_state=states, cache=None, hidden_states=None, attentions=None)
 
-    monkeypatch.setattr(base, "forward", otherwise)
+    monkeypatch.setattr(base, "forward", forward)
+    with pytest.raises(CannotMeasureError, match=f"cannot be run apart: {reason}"):
+        made.warm_up()
     made.foresee(asked := requests(made, (Shape.ALONE,)))
     for one in asked:
-        with pytest.raises(CannotMeasureError, match="cannot be run apart: the states are changed between them"):
+        with pytest.raises(CannotMeasureError, match=f"cannot be run apart: {reason}"):
             made.score(one.key, one.canary, one.rendered, one.output_ids)
 
 
