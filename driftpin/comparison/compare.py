@@ -8,11 +8,12 @@ from itertools import count
 
 from driftpin.comparison import tokens
 from driftpin.comparison.depth import depth
-from driftpin.comparison.deviation import deviation, left_out
+from driftpin.comparison.deviation import deviation
 from driftpin.comparison.facts import CheckChange, Comparison, RepeatMovement, TraceComparison, Unmeasured
 from driftpin.comparison.reproduction import with_reproduction
 from driftpin.comparison.routing import routing
 from driftpin.comparison.side import Side
+from driftpin.comparison.sinks import sketched_sinks
 from driftpin.errors import DriftpinError
 from driftpin.suite.canary import Canary
 from driftpin.suite.checks import run_checks
@@ -216,12 +217,13 @@ def _with_layers(common: TraceComparison, baseline: Side, candidate: Side, old: 
         return replace(common, depth_absent=f"the {lacking} has no layers: {reason}")
     until = _until(baseline.head(old), candidate.head(new))
     place, absent = depth(a, b, until)
+    hidden = sketched_sinks(a)
     return replace(
         common,
         depth=None if common.identical and place and place.block is None else place,
         depth_absent=absent,
-        deviation=deviation(a, b),
-        sinks=left_out(a),
+        deviation=deviation(a, b, hidden),
+        sinks=int(hidden.sum()),
         routing=routing(a, b, until),
     )
 

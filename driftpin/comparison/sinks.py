@@ -6,20 +6,27 @@ the first token and on some delimiters (Sun et al. 2024, "Massive Activations in
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from driftpin.trace.layers import Layers, dequantise
+from driftpin.trace.layers import LOG_STEPS, Layers
 
 TIMES = 10.0  # a state this many times as large as its block's median over positions is a sink
+STEPS = math.log2(TIMES) * LOG_STEPS  # the same in the recording's quantised logarithms
 
 
 def sinks(layers: Layers) -> NDArray[np.bool_]:
-    """Which recorded positions are sinks, [P]: the sequence's first one, and those that are huge in some block."""
-    rms = np.nan_to_num(dequantise(layers.rms), nan=np.inf)  # [L, P]
-    found = np.zeros(rms.shape[1], dtype=bool)
-    if rms.size:
-        found |= (rms > TIMES * np.median(rms, axis=1, keepdims=True)).any(axis=0)
+    """Which recorded positions are sinks, [P]: the sequence's first one, and those that are huge in some block.
+
+    Sizes are RMS as recorded, whose codes are logarithms: non-finite is the largest code, zero the smallest.
+    """
+    codes = layers.rms
+    found = np.zeros(codes.shape[1], dtype=bool)
+    if codes.size:
+        middle = np.partition(codes, codes.shape[1] // 2, axis=1)[:, codes.shape[1] // 2]  # [L]
+        found |= (codes > middle[:, None] + STEPS).any(axis=0)
     if layers.first_position == 0:
         found[:1] = True
     return found
@@ -27,4 +34,6 @@ def sinks(layers: Layers) -> NDArray[np.bool_]:
 
 def sketched_sinks(layers: Layers) -> NDArray[np.bool_]:
     """The same for the sketched positions, [S]."""
+    if not len(layers.sketch_positions):
+        return np.zeros(0, dtype=bool)
     return sinks(layers)[layers.sketch_positions - layers.first_position]

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driftpin.comparison.deviation import deviation, left_out
+from driftpin.comparison.deviation import deviation
 from driftpin.comparison.facts import Divergence, Rerouted, Routing, TraceComparison
 from driftpin.comparison.reproduction import reproduces, with_reproduction
 from driftpin.comparison.routing import routing
-from driftpin.comparison.sinks import sinks
+from driftpin.comparison.sinks import sinks, sketched_sinks
 from driftpin.trace import sketch
 from driftpin.trace.head import Declaration, Head
 from driftpin.trace.layers import Layers, quantise
@@ -56,7 +56,7 @@ def test_sinks_are_the_first_position_and_what_is_huge_in_any_block() -> None:
     assert np.flatnonzero(sinks(layers(states()))).tolist() == [0, DELIMITER]
     assert np.flatnonzero(sinks(layers(states(sink=2.0)))).tolist() == [0]
     assert np.flatnonzero(sinks(layers(states(sink=2.0), first=4))).tolist() == []  # a recording that begins later
-    assert left_out(layers(states())) == 2
+    assert sketched_sinks(layers(states())).tolist() == [True, False, True, False]
 
 
 def test_a_sink_neither_hides_the_others_nor_counts_itself() -> None:
@@ -81,7 +81,7 @@ def test_without_any_ordinary_position_there_is_no_deviation() -> None:
         sketch=layers(states()).sketch[:, :1],
     )
     assert deviation(only, only) == ()
-    assert left_out(only) == 1
+    assert sketched_sinks(only).tolist() == [True]
 
 
 def test_states_that_became_non_finite_deviate_infinitely() -> None:
