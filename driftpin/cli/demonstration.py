@@ -22,6 +22,7 @@ from driftpin.cli.session import Session
 from driftpin.errors import ModelError
 from driftpin.settings.policy import Policy
 from driftpin.settings.process import FIXED
+from driftpin.verdict.diagnosis import ChangeClass
 from driftpin.verdict.kind import VerdictKind
 from driftpin.workflow import shapes
 from driftpin.workflow.assess import Assessment, assess_replay
@@ -65,6 +66,7 @@ class Step:
     because: str
     attention: str = "sdpa"
     plant: tuple[str, ...] = ()  # arguments of runner.planting
+    word: ChangeClass | None = None  # what the reference arm must call it
     place: str | None = None  # the block that must be named
     fact: str | None = None  # the name, or its beginning, of a fact that must be among the differences
 
@@ -81,6 +83,7 @@ STEPS = (
         expected=frozenset({VerdictKind.NUMERIC, VerdictKind.DRIFT}),
         because="bfloat16 rounds differently in every block: tokens part only where they were nearly tied",
         attention="eager",
+        word=ChangeClass.ROUNDING,
         fact="attention",
     ),
     Step(
@@ -88,6 +91,7 @@ STEPS = (
         expected=frozenset({VerdictKind.DRIFT}),
         because="the file acts under sampling = as_shipped; the weights are the same",
         plant=("penalty", "--value", str(PENALTY)),
+        word=ChangeClass.MODEL_OR_INPUT_CHANGE,
         fact="generation",
     ),
     Step(
@@ -95,6 +99,7 @@ STEPS = (
         expected=frozenset({VerdictKind.DRIFT}),
         because="a quarter of its rows is zero",
         plant=("damage", "--tensor", DAMAGED),
+        word=ChangeClass.MODEL_OR_INPUT_CHANGE,
         place="model.layers.14",
         fact="weights",
     ),
@@ -172,12 +177,13 @@ class _Demo:
         return target
 
     def _table(self, results: list[tuple[Step, Assessment, list[str]]]) -> int:
-        table = screens.new_table("change", "verdict", "where first", "as expected, because")
+        table = screens.new_table("change", "verdict", "class", "first token", "as expected, because")
         for step, found, wrong in results:
             first = found.verdict.first
             at = "" if first is None else f"{first.canary}, token {first.divergence.position}"
             said = "NO: " + "; ".join(wrong) if wrong else f"yes: {step.because}"
-            table.add_row(*(plain(part) for part in (step.title, found.verdict.kind.value, at, said)))
+            word = step.word.value.replace("_", " ") if step.word and not wrong else ""
+            table.add_row(*(plain(part) for part in (step.title, found.verdict.kind.value, word, at, said)))
         self.console.print(table)
         return 1 if any(wrong for _, _, wrong in results) else 0
 
@@ -187,6 +193,8 @@ def _wrong(step: Step, found: Assessment, body: Mapping[str, Any]) -> list[str]:
     wrong = []
     if found.verdict.kind not in step.expected:
         wrong.append(f"expected {' or '.join(sorted(step.expected))}, got {found.verdict.kind}")
+    if body["class"] != (step.word.value if step.word else None):
+        wrong.append(f"expected the class {step.word}, got {body['class']}")
     block = found.verdict.place.block if found.verdict.place else None
     if step.place and block != step.place:
         wrong.append(f"expected the difference to enter in {step.place}, got {block}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from driftpin.cli.demonstration import STEPS, TARGET, _Demo
+from driftpin.verdict.diagnosis import ChangeClass
 from driftpin.verdict.kind import VerdictKind
 
 
@@ -23,4 +24,6 @@ def test_it_shows_a_match_then_rounding_then_only_drift() -> None:
     assert match == {VerdictKind.MATCH}
     assert rounding == {VerdictKind.NUMERIC, VerdictKind.DRIFT}
     assert all(expected == {VerdictKind.DRIFT} for expected in faults)
+    words = [step.word for step in STEPS]
+    assert words == [None, ChangeClass.ROUNDING, *[ChangeClass.MODEL_OR_INPUT_CHANGE] * len(faults)]
     assert [step.place for step in STEPS if step.place] == ["model.layers.14"]
