@@ -23,6 +23,7 @@ from runner.recording.greedy import GreedyWitness
 from runner.recording.hidden import HiddenStats
 from runner.recording.steps import ExpertSteps, HiddenSteps, LogitSteps
 
+HOOKLESS = "a compiled or graph-captured model is recorded without layer hooks"
 CACHE_NAMES = ("cache", "past_key_values")  # of an output's key-value cache, newest version first
 
 
@@ -59,7 +60,7 @@ class Recorder:
         self._model = model
         self._prompt = prompt  # real tokens of row 0 in the first forward
         self._batch = batch  # rows
-        self._blocks = find_blocks(model) if layers else Blocks(modules={}, absent="recorded without layer hooks")
+        self._blocks = find_blocks(model) if layers else Blocks(modules={}, absent=HOOKLESS)
         self._routers: tuple[Router, ...] = find_routers(self._blocks)
         self._experts = ExpertSteps(routers=len(self._routers))
         self._absent = self._blocks.absent

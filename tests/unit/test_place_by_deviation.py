@@ -145,7 +145,7 @@ def test_without_states_the_reason_is_passed_on() -> None:
         key=TraceKey(canary="c", probe=Probe.SCORE),
         identical=False,
         tokens_equal=True,
-        depth_absent="the candidate has no layers: compiled, recorded without layer hooks",
+        depth_absent="the candidate has no layers: a compiled or graph-captured model is recorded without layer hooks",
     )
     assert "recorded without layer hooks" in by_deviation([bare], FLOORS).sentence
 

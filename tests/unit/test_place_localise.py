@@ -225,7 +225,7 @@ def test_another_number_of_blocks_is_said_with_the_path_where_they_part() -> Non
 @pytest.mark.parametrize(
     "reason",
     [
-        "the candidate has no layers: compiled or graph-captured, recorded without layer hooks",
+        "the candidate has no layers: a compiled or graph-captured model is recorded without layer hooks",
         "the hidden states were bfloat16 of width 64 before and are float32 of width 64 now",
     ],
 )
