@@ -21,10 +21,11 @@ from transformers.utils import logging as _transformers_logging
 from driftpin.errors import CannotMeasureError, ModelError
 from driftpin.settings.recipe import Recipe
 from driftpin.trace.probe import Arm
-from runner.model_folder import check_folder
+from runner.model_folder import check_folder, read_json
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 SHOWN = 8  # names listed in a message
+TOKENIZER_CONFIG = "tokenizer_config.json"
 NEW_DTYPE_NAME = (4, 56)  # since then `dtype`, before `torch_dtype`
 
 transformers_logging: Any = _transformers_logging  # without annotations of its own
@@ -103,8 +104,23 @@ def read_tokenizer(folder: Path, recipe: Recipe) -> Any:
             folder, local_files_only=True, trust_remote_code=recipe.trust_remote_code
         )
     except LOAD_ERRORS as error:
-        remedy = "Put tokenizer.json and tokenizer_config.json beside the weights."
+        remedy = OTHER_MAJOR if _saved_by_a_newer(folder) else PUT_TOKENIZER
         raise ModelError(f"The tokenizer in {folder} cannot be loaded: {first_line(error)}", remedy=remedy) from error
+
+
+PUT_TOKENIZER = "Put tokenizer.json and tokenizer_config.json beside the weights."
+OTHER_MAJOR = (
+    "transformers 5 saved it so that 4 cannot read it: run it where transformers 5 is, or save it again with 4."
+)
+
+
+def _saved_by_a_newer(folder: Path) -> bool:
+    """transformers 4 has neither that class nor a list under that name, and its error says so of neither."""
+    if version() >= (5, 0) or not (folder / TOKENIZER_CONFIG).is_file():
+        return False
+    settings = read_json(folder / TOKENIZER_CONFIG)
+    listed = isinstance(settings.get("extra_special_tokens"), list)
+    return listed or settings.get("tokenizer_class") == "TokenizersBackend"
 
 
 def read_model(folder: Path, recipe: Recipe, dtype: torch.dtype, **more: Any) -> tuple[Any, dict[str, Any]]:
@@ -190,8 +206,13 @@ class _Collector(logging.Handler):
 
 def dtype_name() -> str:
     """What this transformers calls the keyword."""
+    return "dtype" if version() >= NEW_DTYPE_NAME else "torch_dtype"
+
+
+def version() -> tuple[int, int]:
+    """Major and minor of this transformers."""
     major, minor = transformers.__version__.split(".")[:2]
-    return "dtype" if (int(major), int(minor)) >= NEW_DTYPE_NAME else "torch_dtype"
+    return int(major), int(minor)
 
 
 def first_line(error: BaseException) -> str:

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pair_suite import SUITE, recipe
+from pair_suite import CHAT, LONG, recipe
 from replaying import Lab, outcomes
 
 from driftpin.environment.environment import Equality, Section
 from driftpin.store import Store
+from driftpin.suite.canary import Suite
 from driftpin.verdict.kind import VerdictKind
 from driftpin.workflow.assess import Assessment
 
@@ -23,7 +24,9 @@ def found(tmp_path_factory: pytest.TempPathFactory, mixture_folder: Path) -> Ite
     """A mixture of experts: version 5 multiplies the experts' matrices in groups, version 4 one after another."""
     url = f"sqlite:///{tmp_path_factory.mktemp('across') / 'driftpin.db'}"
     with Store.open(url, migrate=True) as store:
-        lab = Lab(store=store, url=url, suite=SUITE, recipe=recipe(mixture_folder))
+        lab = Lab(
+            store=store, url=url, suite=Suite(name="across", canaries=(CHAT, LONG)), recipe=recipe(mixture_folder)
+        )
         with pytest.MonkeyPatch.context() as environment:
             environment.delenv("PYTHONPATH")  # without the pair's folder the children find the environment's own
             lab.bless()
