@@ -23,7 +23,8 @@ from runner.capture.image import image_facts
 from runner.capture.reading import known_or_unknown
 from runner.capture.variables import variable_facts
 
-CHILD = "import torch; torch.set_num_threads(1); a = torch.ones(32, 32); a @ a; b = a.bfloat16(); b @ b"
+# The first product calls MKL; a tensor in oneDNN's own layout calls oneDNN whatever instruction set it is held to.
+CHILD = "import torch; torch.set_num_threads(1); a = torch.ones(32, 32); a @ a; torch.relu(a.to_mkldnn())"
 VERBOSE = {"ONEDNN_VERBOSE": "1", "MKL_VERBOSE": "1"}
 SPEAKS = {
     "isa.onednn": re.compile(r"^onednn_verbose,(?:v\d+,)?info,cpu,isa:(.+)$", re.MULTILINE),
@@ -65,11 +66,11 @@ def _spoken() -> str | Unknown:
 def _circumstances() -> list[Any]:
     info = cpuinfo()
     build = [torch.__version__, torch.version.git_version, torch.__config__.show()]
-    return [build, cpu_class(info), flags(info), image_facts().get("image.lock") or "", variable_facts()]
+    return [build, cpu_class(info), flags(info), image_facts().get("image.lock") or "", variable_facts(), CHILD]
 
 
 def run_child(environ: Mapping[str, str]) -> str | Unknown:
-    """The verbose lines of one tiny product per dtype, without times, or why there are none."""
+    """The verbose lines of one call of each library, without times, or why there are none."""
     try:
         done = subprocess.run(
             [sys.executable, "-c", CHILD],
