@@ -27,7 +27,7 @@ from benchmarks.planted.prompts import Half, suite_of
 from benchmarks.planted.row import Row, keep, kept
 from benchmarks.planted.station import Station
 from benchmarks.planted.table import table
-from driftpin.errors import DriftpinError
+from driftpin.errors import DriftpinError, ReplayInterruptedError
 
 WORK, RESULTS = Path(".driftpin/matrix"), "results.jsonl"
 PAIRS = Path(".venv/pairs")  # overlay folders of other library versions
@@ -42,6 +42,9 @@ def main(arguments: Sequence[str]) -> int:
     except DriftpinError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted. The same command goes on behind the last row that was written.\n")
+        return ReplayInterruptedError.exit_code
     return 0
 
 

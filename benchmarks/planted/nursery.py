@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from benchmarks.planted.change import VARIABLE
@@ -59,7 +60,10 @@ class Nursery:
     def _started(self) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "benchmarks.planted.nursery"]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, env=self._environment, stdin=pipe, stdout=pipe, text=True)
+        # A session of its own: an interrupt of the terminal ends the run, and the replay under way ends by itself.
+        return subprocess.Popen(
+            command, env=self._environment, stdin=pipe, stdout=pipe, text=True, start_new_session=True
+        )
 
 
 def serve() -> None:
@@ -70,8 +74,8 @@ def serve() -> None:
         if child == 0:
             _work(json.loads(line))
         status = os.waitpid(child, 0)[1]
-        sys.stdout.write(json.dumps({"code": os.waitstatus_to_exitcode(status)}) + "\n")
-        sys.stdout.flush()
+        answer = json.dumps({"code": os.waitstatus_to_exitcode(status)}) + "\n"
+        os.write(sys.stdout.fileno(), answer.encode())
 
 
 def _load() -> None:
@@ -101,4 +105,5 @@ def _work(job: Mapping[str, Any]) -> None:
 
 if __name__ == "__main__":
     os.environ.pop(VARIABLE, None)
-    serve()
+    with suppress(BrokenPipeError):  # whoever asked is gone
+        serve()
