@@ -22,6 +22,7 @@ from driftpin.errors import CannotMeasureError, ModelError
 from driftpin.settings.recipe import Recipe
 from driftpin.trace.probe import Arm
 from runner.model_folder import check_folder, read_json
+from runner.rotary import refuse_overlooked_rotary
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 SHOWN = 8  # names listed in a message
@@ -60,6 +61,7 @@ def load_model(recipe: Recipe, arm: Arm, read: Read | None = None) -> Loaded:
         tokenizer = read_tokenizer(folder, recipe)
         model, info = (read or read_model)(folder, recipe, dtype)
         _refuse_gaps(folder, info)
+        refuse_overlooked_rotary(folder, model.config)
         if arm is Arm.REFERENCE:
             _refuse_narrow(model)
         model = _placed(model, device)
