@@ -111,12 +111,9 @@ def _divergence(found: Assessment, text: bool) -> dict[str, Any] | None:
     first = found.verdict.first
     if first is None:
         return None
-    at = shapes.divergence(first.divergence, text)
-    hidden = () if text else ("baseline_id", "candidate_id")  # token ids are text to whoever has the tokenizer
     limit = None if first.limit is None else json_float(first.limit)
-    return {"canary": first.canary, "probe": first.probe, "limit": limit} | {
-        n: v for n, v in at.items() if n not in hidden
-    }
+    at = shapes.divergence(first.divergence, text)
+    return {"canary": first.canary, "probe": first.probe, "limit": limit} | at
 
 
 def _confirmation(confirmation: Confirmation) -> dict[str, Any]:

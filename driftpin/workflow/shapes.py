@@ -221,12 +221,16 @@ def _first(found: Assessment, text: bool) -> dict[str, Any] | None:
 
 
 def divergence(at: Divergence, text: bool) -> dict[str, Any]:
-    """A divergence; D is `movement`, in logits."""
-    shown = {"before": at.before, "baseline_text": at.baseline_text, "candidate_text": at.candidate_text}
-    return {
-        "position": at.position,
+    """A divergence; D is `movement`, in logits. Token ids are text to whoever has the tokenizer."""
+    shown = {
         "baseline_id": at.baseline_id,
         "candidate_id": at.candidate_id,
+        "before": at.before,
+        "baseline_text": at.baseline_text,
+        "candidate_text": at.candidate_text,
+    }
+    return {
+        "position": at.position,
         "baseline_margin": _number(at.baseline_margin),
         "candidate_margin": _number(at.candidate_margin),
         "movement": _number(at.movement),
