@@ -1,5 +1,5 @@
 # Everything lives in .venv; a target whose stamp under .venv/.stamps is newer than its locks does nothing.
-#   make setup | demo | test | pairs | lint | fix | bench | lock | clean      TORCH=cpu (default) or TORCH=cuda
+#   make setup | demo | test | pairs | lint | fix | bench | matrix | lock | clean      TORCH=cpu (default) or TORCH=cuda
 
 PYTHON ?= python3
 STAMPS := .venv/.stamps
@@ -32,7 +32,7 @@ endef
 export REMEDY := $(NO_TORCH_$(TORCH))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test pairs lint fix bench lock clean
+.PHONY: help setup demo test pairs lint fix bench matrix lock clean
 
 help:
 	@sed -n '2p' Makefile | cut -c3-
@@ -64,6 +64,9 @@ fix: $(STAMPS)/dev
 bench: $(STAMPS)/dev $(STAMPS)/demo
 	@for script in $$(grep -l __main__ benchmarks/*.py); do \
 	  $(PY) $$script $(ARGS) || exit 1; done
+
+matrix: $(STAMPS)/dev $(STAMPS)/demo $(PAIRS:%=$(STAMPS)/pair-%)
+	$(PY) -m benchmarks.planted $(ARGS)
 
 lock: $(STAMPS)/dev
 	$(PY) scripts/lock.py

@@ -120,11 +120,12 @@ def judge(asked: argparse.Namespace) -> None:
     for model in (named(name) for name in asked.models.split(",")):
         for half in (Half(h) for h in asked.half.split(",")):
             mine = [row for row in rows if (row.model, row.half) == (model.id, half.value)]
+            changes = {(c.id, c.beside): c for c in chosen(asked, model)}
             if mine:
                 with Station.opened(model, suite_of(half, asked.canaries), asked.work.resolve()) as station:
                     station.bless_again()
                     for row in mine:
-                        keep(results, judged_again(station, row))
+                        keep(results, judged_again(station, row, changes.get((row.change, row.beside))))
 
 
 def _told(row: Row) -> str:

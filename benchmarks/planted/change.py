@@ -33,6 +33,7 @@ class Expected:
     verdicts: frozenset[VerdictKind]
     classes: frozenset[str]
     block: str | None = None
+    always: bool = False  # no size excuses a miss: the change does not act through numbers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,9 +33,10 @@ def _fault(
     *,
     verdicts: frozenset[VerdictKind] = DRIFT,
     classes: frozenset[str] = frozenset({MODEL}),
+    always: bool = False,
     **parts: Any,
 ) -> Change:
-    expected = Expected(verdicts=verdicts, classes=classes, block=block)
+    expected = Expected(verdicts=verdicts, classes=classes, block=block, always=always)
     return Change(id=name, what=what, kind=Kind.FAULT, expected=expected, **parts)
 
 
@@ -91,8 +92,9 @@ def _process(model: Model) -> Iterator[Change]:
 
 def _around(model: Model) -> Iterator[Change]:
     said = frozenset({MODEL, UNSAID})
-    yield _fault("penalty", "repetition penalty 1.3 in the shipped settings", classes=said, plant="penalty")
-    parts: dict[str, Any] = {"verdicts": ASKED, "classes": said}
+    what = "repetition penalty 1.3 in the shipped settings"
+    yield _fault("penalty", what, classes=said, always=True, plant="penalty")
+    parts: dict[str, Any] = {"verdicts": ASKED, "classes": said, "always": True}
     yield _fault("template-space", "one space behind the template", **parts, plant="template")
     yield _fault("template-system", "a system line before the chat", **parts, plant="system")
     yield _fault("normalizer", "the tokenizer lower-cases", **parts, plant="normalizer", options={"words": "Lowercase"})

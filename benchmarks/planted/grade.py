@@ -96,7 +96,7 @@ def _small(row: Row) -> bool:
     Where the reference ran, a fault of the weights is measured by how far it moved the reference.
     """
     quiet = HONEST if row.stack == "different" else HONEST - {Outcome.FLIP}
-    if not set(row.counts) <= quiet:
+    if row.expected.get("always") or not set(row.counts) <= quiet:
         return False
     if MODEL in row.expected["classes"] and row.reference_shift is not None and row.reference_limit is not None:
         return row.reference_shift <= row.reference_limit

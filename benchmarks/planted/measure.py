@@ -66,8 +66,10 @@ def measure(station: Station, half: Half, change: Change, garden: Garden, *, ref
     return replace(row, seconds=round(time.monotonic() - start, 1))
 
 
-def judged_again(station: Station, row: Row) -> Row:
-    """The same row, its stored replays judged by the code of today; one that did not run is left as it is."""
+def judged_again(station: Station, row: Row, change: Change | None) -> Row:
+    """The same row, its stored replays judged by the code and the expectations of today, without a new replay."""
+    if change is not None:
+        row = replace(row, what=change.what, kind=change.kind.value, expected=_expected(change))
     if row.replay is None:
         return row
     try:
@@ -77,11 +79,6 @@ def judged_again(station: Station, row: Row) -> Row:
 
 
 def _blank(station: Station, half: Half, change: Change) -> Row:
-    expected = {
-        "verdicts": sorted(verdict.value for verdict in change.expected.verdicts),
-        "classes": sorted(change.expected.classes),
-        "block": change.expected.block,
-    }
     return Row(
         model=station.model.id,
         half=half.value,
@@ -89,8 +86,17 @@ def _blank(station: Station, half: Half, change: Change) -> Row:
         beside=change.beside,
         what=change.what,
         kind=change.kind.value,
-        expected=expected,
+        expected=_expected(change),
     )
+
+
+def _expected(change: Change) -> dict[str, Any]:
+    return {
+        "verdicts": sorted(verdict.value for verdict in change.expected.verdicts),
+        "classes": sorted(change.expected.classes),
+        "block": change.expected.block,
+        "always": change.expected.always,
+    }
 
 
 def observed(row: Row, found: Assessment) -> Row:

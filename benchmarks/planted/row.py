@@ -21,7 +21,7 @@ class Row:
     beside: str
     what: str
     kind: str
-    expected: Mapping[str, Any]  # verdicts, classes, block
+    expected: Mapping[str, Any]  # verdicts, classes, block, always
     planted: int | None = None  # numbers or entries that differ in the folder; None: nothing was planted there
     replay: str | None = None  # id in the station's store, where everything recorded stays
     failed: str | None = None  # why the replay did not run to its end

@@ -43,12 +43,19 @@ def _half(rows: Iterable[Row], half: Half) -> list[Row]:
 def _summary(rows: Sequence[Row], title: str) -> str:
     if not rows:
         return ""
-    lines = [f"**{title}**, rows by mark:", "", f"| | rows | {' | '.join(Mark)} |", "|---|---|" + "---|" * len(Mark)]
-    for what, kinds, beside in PARTS:
-        chosen = [row for row in rows if row.kind in kinds and row.beside == beside]
-        counts = Counter(grade(row).mark for row in chosen)
-        lines.append(f"| {what.lower()} | {len(chosen)} | {' | '.join(str(counts[mark]) for mark in Mark)} |")
-    return "\n".join(lines)
+    rule = "|---|---|---|" + "---|" * len(Mark)
+    lines = [f"**{title}**, rows by mark:", "", f"| model | | rows | {' | '.join(Mark)} |", rule]
+    for model in dict.fromkeys(row.model for row in rows):
+        for what, kinds, beside in PARTS:
+            chosen = [r for r in rows if r.model == model and r.kind in kinds and r.beside == beside]
+            if chosen:
+                lines.append(f"| {model} | {what.lower()} | {len(chosen)} | {_marks(chosen)} |")
+    return "\n".join([*lines, f"| all | | {len(rows)} | {_marks(rows)} |"])
+
+
+def _marks(rows: Sequence[Row]) -> str:
+    counts = Counter(grade(row).mark for row in rows)
+    return " | ".join(str(counts[mark]) for mark in Mark)
 
 
 def _model(model: str, rows: Sequence[Row], fit: dict[Key, Row]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,13 @@ def test_a_fault_below_the_yardstick_may_stay_unnamed_and_one_above_may_not() ->
     # Where the reference ran, it is the measure of a changed model.
     assert grade(fault(**small, shift=0.11, reference_shift=1e-6, reference_limit=2e-6)).mark is Mark.BELOW
     assert grade(fault(**small, shift=0.05, reference_shift=3e-6, reference_limit=2e-6)).mark is Mark.MISS
+
+
+def test_a_fault_that_does_not_act_through_numbers_is_never_excused_by_its_size() -> None:
+    calm = {"word": "rounding", "counts": {"flip": 2}, "stack": "different", "reference_shift": 0.0}
+    setting = replace(fault(**calm, reference_limit=1e-6), expected={**fault().expected, "always": True})
+    assert marked(setting) == (Mark.MISS, "called rounding")
+    assert grade(fault(**calm, reference_limit=1e-6)).mark is Mark.BELOW
 
 
 def test_a_fault_that_changed_no_bit_must_look_like_nothing() -> None:
