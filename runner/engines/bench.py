@@ -22,8 +22,11 @@ from runner.engines.batching import Batch, Vocabulary, build
 from runner.engines.caches import cache_arguments
 from runner.engines.compiling import uncompiled
 from runner.engines.perturbation import DECLARED, perturbation
+from runner.engines.remembered import NOTHING, Remembered
 from runner.recording import assemble
 from runner.recording.recorder import DecodeRecorder, Recording, ScoreRecorder
+
+KEEP_NAMES = ("logits_to_keep", "num_logits_to_keep")  # how many logits a forward computes; the second is 4.48's
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,6 +53,7 @@ class Bench:
     ends: frozenset[int]  # ids that end a generation
     forcing: bool = False  # some processor may force tokens
     static_length: int | None = None  # of the key-value cache in a decode; None for the library's own
+    remembered: Remembered = NOTHING  # what the model keeps of earlier sequences, put back before each
     hook_layers: bool = True  # off for compiled or graph-captured models
 
     def batch(self, ids: Sequence[int], shape: Shape) -> Batch:
@@ -60,6 +64,7 @@ class Bench:
     @torch.inference_mode()
     def generate(self, batch: Batch, arguments: Mapping[str, Any], **more: Any) -> Any:
         """The model's ordinary `generate`, compilation off; what it returns."""
+        self.remembered.forget()
         cache = cache_arguments(self.model, self.static_length, batch.rows)
         given = {**uncompiled(self.model), **arguments, **cache, **more}
         return self.model.generate(input_ids=batch.ids, attention_mask=batch.mask, **given)
@@ -67,8 +72,9 @@ class Bench:
     @torch.inference_mode()
     def forward(self, batch: Batch, scored: int) -> torch.Tensor:
         """One forward without a cache: raw logits of the last `scored` positions (or more), [rows, n, vocab]."""
+        self.remembered.forget()
         takes = inspect.signature(self.model.forward).parameters
-        keep = {"logits_to_keep": scored} if "logits_to_keep" in takes else {}
+        keep = {name: scored for name in KEEP_NAMES if name in takes}
         positions = {"position_ids": batch.positions} if "position_ids" in takes else {}
         output = self.model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False, **keep, **positions)
         logits: torch.Tensor = output.logits

@@ -30,6 +30,7 @@ from runner.engines.foreseen import Foreseen
 from runner.engines.observer import observe_score, observer_check
 from runner.engines.protocol import Rendered, ScoreRequest
 from runner.engines.reference import Choice, Way, asked_way, choose, no_decode
+from runner.engines.remembered import Remembered
 from runner.loading import Loaded, device_of, load_model
 from runner.memory import room_on
 from runner.model_folder import check_folder
@@ -170,6 +171,7 @@ class TransformersEngine:
             vocabulary=vocabulary(model, tokenizer),
             ends=frozenset(sampling.end_ids),
             forcing=any(getattr(config, name, None) is not None for name in FORCES),
+            remembered=Remembered.of(model),
             static_length=self._static_length(tokenizer) if self._recipe.cache == STATIC else None,
         )
 
