@@ -1,4 +1,4 @@
-"""Sides of a comparison straight from an engine, without a store: what tests of localisation hold against each other."""
+"""Sides of a comparison straight from an engine, without a store, for tests of localisation to hold together."""
 
 from __future__ import annotations
 
