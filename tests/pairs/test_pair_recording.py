@@ -39,6 +39,14 @@ def test_every_block_is_recorded_in_both_probes(llama_folder: Path, shape: Shape
     assert count_hooks(made) == hooks
 
 
+def test_a_score_computes_the_logits_of_the_scored_positions_only(llama_folder: Path) -> None:
+    made, rows = engine(llama_folder), []
+    head = made._bench.model.lm_head  # type: ignore[union-attr]
+    head.register_forward_hook(lambda module, inputs, output: rows.append(output.shape[1]))
+    score(made, CHAT, [5, 6, 7])
+    assert rows == [3]
+
+
 def count_hooks(made: Any) -> int:
     return sum(len(module._forward_hooks) for module in made._bench.model.modules())
 
