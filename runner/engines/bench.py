@@ -28,8 +28,6 @@ from runner.recording.recorder import DecodeRecorder, Recording, ScoreRecorder
 
 KEEP_NAMES = ("logits_to_keep", "num_logits_to_keep")  # how many logits a forward computes; the second is 4.48's
 
-KEEP_NAMES = ("logits_to_keep", "num_logits_to_keep")  # how many logits a forward computes; the second is 4.48's
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
