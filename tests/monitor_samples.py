@@ -19,10 +19,11 @@ from driftpin.settings.load import load_config
 from driftpin.store import Store
 from driftpin.store.baselines import Baseline
 from driftpin.store.replay import Replay, ReplayStatus
-from driftpin.workflow.bless import bless
+from driftpin.workflow.bless import SEEDS, bless
 from driftpin.workflow.launch import launch
 from driftpin.workflow.order import place
 from driftpin.workflow.plans import bless_plan
+from driftpin.workflow.refer import run_beside
 from monitor.service import Monitor
 from monitor.wanted import Wanted, wanted_of
 
@@ -120,7 +121,11 @@ class House:
         assert queued is not None
         done = launch(self.store, self.url, queued, lambda event: None)
         assert done.status is ReplayStatus.FINISHED, done.reason
-        return bless(self.store, done, "ada", "first look")
+        reference = run_beside(self.store, done, done.trace_set or "", self._run, SEEDS)
+        return bless(self.store, done, "ada", "first look", reference=reference)
+
+    def _run(self, queued: Replay) -> Replay:
+        return launch(self.store, self.url, queued, lambda event: None)
 
     def hour(self, beating: str | None = None) -> Replay:
         """An hour passes and a monitor does what is due; its scheduled replay is returned. `beating` stays alive."""

@@ -58,6 +58,9 @@ def test_a_drift_is_confirmed_told_once_and_resolved_under_its_key(anywhere: Hou
     )
     assert (told["last_good"], told["first_bad"]) == (good.id, bad.id)
     assert told["environment_difference"][0]["name"] == "weights.fake"
+    assert (told["class"], told["shift"]["times"] > 2) == ("model_or_input_change", True)
+    assert told["because"] == "Likeliest cause: the weight file fake changed."
+    assert told["movement"]["floor"] == told["shift"]["yardstick"]
     assert told["canaries"] == {"flip": 2}
     assert told["confirmation"]["reproduced"] is True
     assert told["first_divergence"]["canary"] == "sea"
@@ -77,6 +80,26 @@ def test_a_drift_is_confirmed_told_once_and_resolved_under_its_key(anywhere: Hou
 
     house.hour()
     assert len(receiver.got) == 2
+
+
+def test_the_reference_runs_once_per_change_not_once_per_hour(house: House, receiver: Receiver) -> None:
+    house.bless()
+    house.fault(native_noise={"by": 0.05})
+    for _ in range(3):
+        assert house.hour().verdict == "drift"
+    beside = [r for r in house.store.replays.list("chat", limit=200) if r.purpose == "reference"]
+    assert [r.beside for r in beside] == [house.scheduled()[-1].id, house.store.baselines.list("chat")[0].replay_id]
+    assert [told["class"] for _, told in receiver.got] == ["native_path_defect"]
+
+
+def test_rounding_on_a_new_stack_is_known_as_such_and_told_to_nobody(house: House, receiver: Receiver) -> None:
+    house.bless()
+    house.fault(rounding=7, facts={"stack": {"library.fake": "2"}})
+    seen = house.hour()
+    assert seen.verdict == "numeric"
+    assert (house.incidents(), receiver.got) == ([], [])
+    beside = [r for r in house.store.replays.list("chat", limit=200) if r.beside == seen.id]
+    assert len(beside) == 1
 
 
 def test_a_change_that_does_not_repeat_is_unstable_and_never_drift(house: House, receiver: Receiver) -> None:
