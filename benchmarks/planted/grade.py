@@ -63,13 +63,18 @@ def _benign(row: Row) -> Grade:
 
 def _against_benign(row: Row) -> Iterator[str]:
     """A drift is forgiven where every drifting canary is a flip; nothing may be accused on a changed stack."""
-    quiet = {*row.expected["verdicts"], *QUIET} if row.kind != Kind.FAULT else QUIET
-    if row.verdict not in quiet and not (row.verdict == VerdictKind.DRIFT and set(row.counts) <= HONEST):
+    quiet = row.expected["verdicts"] if row.kind != Kind.FAULT else QUIET
+    if row.verdict not in quiet and not _only_flipped(row):
         yield f"verdict {row.verdict}"
     if row.word in (MODEL, NATIVE_PATH):
         yield f"called {row.word}"
     if row.stack == "different" and row.found:
         yield f"accuses {row.block or 'a place'}"
+
+
+def _only_flipped(row: Row) -> bool:
+    honest = {Outcome.FLIP} <= set(row.counts) <= HONEST
+    return row.verdict == VerdictKind.DRIFT and honest and not row.expected.get("always")
 
 
 def _against_fault(row: Row) -> Iterator[str]:

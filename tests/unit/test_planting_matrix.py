@@ -101,6 +101,7 @@ def test_a_benign_change_may_flip_honestly_and_nothing_else() -> None:
     assert marked(benign()) == (Mark.HIT, "")
     assert marked(benign(verdict="drift", counts={"flip": 1, "tie_flip": 1, "numeric": 1})) == (Mark.FLIP, "")
     assert marked(benign(verdict="drift", counts={"flip": 1, "shifted": 1})) == (Mark.MISS, "verdict drift")
+    assert marked(benign(verdict="drift", counts={"identical": 3})) == (Mark.MISS, "verdict drift")
     assert marked(benign(word="native_path_defect")) == (Mark.MISS, "called native_path_defect")
     assert marked(benign(found=True, block="model.layers.1")) == (Mark.MISS, "accuses model.layers.1")
     assert grade(benign(found=True, block="model.layers.1", stack="same")).mark is Mark.HIT
