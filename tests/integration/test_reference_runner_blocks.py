@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 import torch
+from replaying import kept_process_state
 from safetensors.torch import load_file, save_file
+from tiny_models import SHAPE, tiny_llama, tiny_mixture, tiny_tokenizer
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, PretrainedConfig
 
 from driftpin.environment.environment import Equality, equality
@@ -26,8 +28,6 @@ from runner.engines.protocol import ScoreRequest
 from runner.engines.registry import build
 from runner.engines.transformers import TransformersEngine
 from runner.piecewise import Pieces
-from tests.replaying import kept_process_state
-from tests.tiny_models import SHAPE, tiny_llama, tiny_mixture, tiny_tokenizer
 
 SHORT = Canary(id="short", prompt="2 + 2 =", settings=CanarySettings(max_new_tokens=6))
 LONG = Canary(

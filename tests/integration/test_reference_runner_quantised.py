@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import torch
+from replaying import kept_process_state
 from safetensors.torch import load_file, save_file
+from tiny_models import tiny_llama
 
 from driftpin.environment.reference import reference_label
 from driftpin.errors import CannotMeasureError
@@ -21,8 +23,6 @@ from driftpin.trace.traceset import Trace
 from runner.engines.registry import build
 from runner.engines.transformers import TransformersEngine
 from runner.loading import load_model
-from tests.replaying import kept_process_state
-from tests.tiny_models import tiny_llama
 
 CANARY = Canary(id="short", prompt="2 + 2 =", settings=CanarySettings(max_new_tokens=6))
 SUITE = Suite(name="tiny", canaries=(CANARY,))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from replaying import Lab, kept_process_state
 
 from driftpin.environment.reference import reference_label
 from driftpin.settings.recipe import Recipe
@@ -19,7 +20,6 @@ from driftpin.trace.probe import Arm, Probe, Shape
 from runner.engines.fake import FakeEngine
 from runner.engines.protocol import ScoreRequest
 from runner.worker import run_replay
-from tests.replaying import Lab, kept_process_state
 
 SETTINGS = CanarySettings(max_new_tokens=8)
 SUITE = Suite(
@@ -147,3 +147,23 @@ def test_a_model_that_cannot_run_in_blocks_fails_the_replay_with_the_reason(
     ended = sqlite_store.replays.get(queued.id)
     assert ended.status is ReplayStatus.FAILED
     assert "cannot be run apart: a test says so" in (ended.reason or "")
+
+
+def test_the_reference_of_a_float32_target_on_the_plain_kernel_is_the_target_itself(
+    sqlite_store: Store, llama_folder: Path
+) -> None:
+    recipe = Recipe(engine="transformers", model="tiny", path=str(llama_folder), threads=1, dtype="float32")
+    lab = Lab(store=sqlite_store, recipe=recipe, suite=SUITE)
+    native = lab.run(Plan())
+    reference = lab.run(beside(native, yardstick=0))
+    assert native.trace_set is not None
+    assert reference.trace_set is not None
+    both = [
+        {e.key.canary: sqlite_store.traces.heads([e])[e.key].digest.tolist() for e in entries}
+        for entries in (
+            [e for e in sqlite_store.traces.set(digest).entries if e.head and e.key.probe is Probe.SCORE]
+            for digest in (native.trace_set, reference.trace_set)
+        )
+    ]
+    assert set(both[0]) == {"one", "two"}
+    assert both[0] == both[1]
