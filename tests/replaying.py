@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from driftpin.errors import DriftpinError
 from driftpin.settings.policy import Policy
 from driftpin.settings.recipe import Recipe
 from driftpin.store import Store
@@ -82,6 +83,19 @@ class Lab:
     def judge(self, replay: Replay) -> Assessment:
         """Hold a replay against the baseline."""
         return assess_replay(self.store, replay, Policy())
+
+
+def run_here(store: Store) -> Callable[[Replay], Replay]:
+    """Runs a queued replay in this process, however it ends."""
+
+    def ran(queued: Replay) -> Replay:
+        from runner.worker import run_replay
+
+        with suppress(DriftpinError):
+            run_replay(store, queued.id)
+        return store.replays.get(queued.id)
+
+    return ran
 
 
 def outcomes(found: Assessment) -> dict[str, str]:

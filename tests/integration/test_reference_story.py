@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from replaying import Lab
+from replaying import Lab, run_here
 
 from driftpin.cli.app import run
 from driftpin.environment.environment import Section
-from driftpin.errors import BlessError, DriftpinError
+from driftpin.errors import BlessError
 from driftpin.settings.policy import Policy
 from driftpin.settings.recipe import Recipe
 from driftpin.store import Store
@@ -28,7 +26,6 @@ from driftpin.workflow.assess import Assessment, assess_replay
 from driftpin.workflow.bless import SEEDS, bless, blessing_plan
 from driftpin.workflow.bundled import OTHER_WEIGHTS
 from driftpin.workflow.refer import TURNED_OFF, Referred, beside, run_beside, worth_referring
-from runner.worker import run_replay
 
 SHORT = CanarySettings(max_new_tokens=8)
 SUITE = Suite(name="s", canaries=tuple(Canary(id=f"c{n}", prompt=f"Tell me {n}", settings=SHORT) for n in range(3)))
@@ -41,18 +38,9 @@ def lab(store: Store) -> Lab:
     return Lab(store=store, recipe=RECIPE, suite=SUITE, operations={"policy": Policy().to_json(), "text": "show"})
 
 
-def here(store: Store) -> Callable[[Replay], Replay]:
-    def ran(queued: Replay) -> Replay:
-        with suppress(DriftpinError):
-            run_replay(store, queued.id)
-        return store.replays.get(queued.id)
-
-    return ran
-
-
 def blessed(lab: Lab, blessing: Replay | None = None, **words: Any) -> Baseline:
     done = blessing or lab.blessing()
-    reference = run_beside(lab.store, done, done.trace_set or "", here(lab.store), SEEDS)
+    reference = run_beside(lab.store, done, done.trace_set or "", run_here(lab.store), SEEDS)
     return bless(lab.store, done, "tester", "a test", reference=reference, **words)
 
 
@@ -60,7 +48,7 @@ def judged(lab: Lab, replay: Replay, baseline: Baseline) -> Assessment:
     """As the command line does: judge, run the reference where it is worth it, judge again."""
     found = lab.judge(replay)
     if worth_referring(found):
-        run_beside(lab.store, replay, baseline.trace_set, here(lab.store))
+        run_beside(lab.store, replay, baseline.trace_set, run_here(lab.store))
         found = lab.judge(replay)
     return found
 
@@ -139,7 +127,7 @@ def test_a_reference_that_fails_takes_the_word_and_nothing_else(lab: Lab) -> Non
 def test_a_target_may_turn_the_reference_off(lab: Lab) -> None:
     off = replace(lab, operations={**lab.operations, "reference": "never"})
     done = off.blessing()
-    referred = run_beside(off.store, done, done.trace_set or "", here(off.store), SEEDS)
+    referred = run_beside(off.store, done, done.trace_set or "", run_here(off.store), SEEDS)
     assert referred == Referred(absent=TURNED_OFF)
     baseline = bless(off.store, done, "tester", "a test", reference=referred)
     assert references(off) == []

@@ -10,13 +10,12 @@ arm runs at blessing and wherever the command line would run it.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from replaying import run_here
 
 from driftpin.errors import DriftpinError
 from driftpin.settings.policy import Policy
@@ -77,7 +76,7 @@ def play(store: Store, scene: Scene) -> Assessment:
     if asked.get("blessed", True):
         blessing = run(store, before, blessing_plan([Shape.ALONE]), base)
         refuse_unfit(store, blessing, accept := [Ill(name) for name in base.get("accept", ())])
-        reference = run_beside(store, blessing, blessing.trace_set or "", here(store), SEEDS)
+        reference = run_beside(store, blessing, blessing.trace_set or "", run_here(store), SEEDS)
         bless(store, blessing, "tester", "a scenario", accept=accept, reference=reference)
     plan = Plan(score_on=BASELINE, repeats=candidate.get("repeats", 1), only=tuple(candidate.get("only", ())))
     replay = run(store, after, plan, candidate)
@@ -85,19 +84,8 @@ def play(store: Store, scene: Scene) -> Assessment:
     if not worth_referring(found) or not asked.get("refer", True):
         return found
     baseline = store.baselines.get(store.replays.get(replay.id).baseline_id or 0)
-    run_beside(store, replay, baseline.trace_set, here(store))
+    run_beside(store, replay, baseline.trace_set, run_here(store))
     return assess_replay(store, replay, Policy(), asked.get("reproduced"))
-
-
-def here(store: Store) -> Callable[[Replay], Replay]:
-    """Run a queued replay in this process, however it ends."""
-
-    def ran(queued: Replay) -> Replay:
-        with suppress(DriftpinError):
-            run_replay(store, queued.id)
-        return store.replays.get(queued.id)
-
-    return ran
 
 
 def run(store: Store, suite: Suite, plan: Plan, side: dict[str, Any]) -> Replay:
