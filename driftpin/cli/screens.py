@@ -128,6 +128,8 @@ def dry_run(c: Console, body: Mapping[str, Any]) -> None:
     seconds = body["estimated_seconds"]
     cost = "unknown seconds: this target has no finished replay" if seconds is None else f"about {seconds:g} s"
     c.print(f"{plain(body['target'])}: {body['canaries']} canaries, {body['executions']} executions, {cost}")
+    if body["reference_executions"]:
+        c.print(f"and, only where something moved, {body['reference_executions']} scores of the float32 reference arm")
 
 
 def replays(c: Console, rows: Sequence[Mapping[str, Any]]) -> None:

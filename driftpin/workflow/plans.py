@@ -13,6 +13,7 @@ from driftpin.trace.probe import Arm, Probe, Shape
 from driftpin.verdict.quorum import Quorum
 from driftpin.workflow.bless import blessing_plan
 from driftpin.workflow.order import Order
+from driftpin.workflow.refer import wanted
 
 DRY = "driftpin.dry_run/1"
 
@@ -52,6 +53,7 @@ def dry(store: Store, order: Order, plan: Plan) -> dict[str, Any]:
         "canaries": len(order.suite.canaries),
         "plan": plan.to_json(),
         "executions": count,
+        "reference_executions": len(order.suite.canaries) if wanted(order.operations) else 0,
         "estimated_seconds": None if per_execution is None else round(per_execution * count, 1),
         "estimated_from": None if per_execution is None else "the last finished replay of this target",
     }
