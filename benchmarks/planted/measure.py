@@ -118,8 +118,8 @@ def observed(row: Row, found: Assessment) -> Row:
 def _place(found: Assessment) -> dict[str, Any]:
     place = found.verdict.place
     if place is None:
-        return dict.fromkeys(("found", "block", "place"))
-    return {"found": place.found, "block": place.block, "place": place.sentence}
+        return dict.fromkeys(("found", "block", "arm", "place"))
+    return {"found": place.found, "block": place.block, "arm": place.arm, "place": place.sentence}
 
 
 def _sizes(found: Assessment) -> dict[str, Any]:

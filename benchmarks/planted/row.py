@@ -33,6 +33,7 @@ class Row:
     unsaid: str | None = None  # why there is no word
     found: bool | None = None  # a place is named; None: nothing parted, nobody asked
     block: str | None = None
+    arm: str | None = None  # whose scores told the place
     place: str | None = None  # the place in the product's words
     divergence: float | None = None  # D of the first divergence
     limit: float | None = None  # F there

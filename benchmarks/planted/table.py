@@ -107,7 +107,8 @@ def _place(row: Row) -> str:
         return "–"
     if not row.found:
         return "none"
-    return _short(row.block) if row.block else "behind the blocks"
+    told = _short(row.block) if row.block else "behind the blocks"
+    return f"{told} ({row.arm})" if row.arm else told
 
 
 def _short(block: str) -> str:

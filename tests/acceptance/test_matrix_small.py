@@ -13,7 +13,7 @@ from benchmarks.planted.row import Row, kept
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 
-MODEL, CHANGES = "llama-f32", "unchanged,eager,damage,kv-fp8,nan"
+MODEL, CHANGES = "llama-f32", "unchanged,flash,damage,kv-fp8,nan"
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,8 @@ def test_an_unchanged_replay_in_a_forked_process_matches_in_every_bit(rows: dict
     assert (rows["unchanged", ALONE].verdict, rows["unchanged", ALONE].counts) == ("match", {"identical": 9})
 
 
-def test_another_attention_is_rounding_and_accuses_no_block(rows: dict[tuple[str, str], Row]) -> None:
-    row = rows["eager", ALONE]
+def test_another_attention_kernel_is_rounding_and_accuses_no_block(rows: dict[tuple[str, str], Row]) -> None:
+    row = rows["flash", ALONE]
     assert (row.stack, row.word, row.found) == ("different", "rounding", False)
     assert grade(row).mark in {Mark.HIT, Mark.FLIP}
 
