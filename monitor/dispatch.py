@@ -17,15 +17,16 @@ import structlog
 from driftpin.errors import LateAttemptError
 from driftpin.store import Store
 from driftpin.store.replay import Replay, ReplayStatus
-from driftpin.workflow import confirm
 from driftpin.workflow.launch import launch
+from driftpin.workflow.purpose import CONFIRM, REFERENCE
 from monitor.schedule import PURPOSE
 from monitor.wanted import Wanted
 
 QUEUE_LIMIT = 1000
 SILENCE = timedelta(minutes=10)  # no heartbeat for so long beyond the target's limit: the attempt is dead
 DEFAULT_LIMIT = 3600.0  # seconds, for replays that have no time limit: people's own
-OURS = (PURPOSE, confirm.PURPOSE)
+REPEATS = (CONFIRM, REFERENCE)  # what a monitor runs about a replay
+OURS = (PURPOSE, *REPEATS)
 
 log = structlog.get_logger()
 
@@ -120,7 +121,7 @@ class EmbeddedDispatcher:
     def _forget(self) -> None:
         """Replays that nobody will run: repeats of a monitor that ended, and those of targets no longer watched."""
         for replay in self.store.replays.list(status=ReplayStatus.QUEUED, limit=QUEUE_LIMIT):
-            repeat = (replay.host, replay.purpose) == (self.host, confirm.PURPOSE)
+            repeat = replay.host == self.host and replay.purpose in REPEATS
             if repeat or (self._ours(replay) and replay.target not in self.wanted):
                 self._end(replay, ReplayStatus.SKIPPED, "the monitor that ordered it ended")
 

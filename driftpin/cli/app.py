@@ -24,7 +24,7 @@ from driftpin.cli import (
     start,
     suites,
 )
-from driftpin.cli.out import errors, plain
+from driftpin.cli.out import errors, lines, plain
 from driftpin.cli.session import Session
 from driftpin.errors import DriftpinError, ReplayInterruptedError
 
@@ -87,7 +87,7 @@ def _answered(arguments: list[str]) -> int:
     try:
         status = int(app(arguments, standalone_mode=False) or 0)
     except DriftpinError as error:
-        errors().print(f"[bold red]error:[/] {plain(error.message)}", soft_wrap=True)
+        errors().print(f"[bold red]error:[/] {lines(error.message)}", soft_wrap=True)
         if error.remedy:
             errors().print(f"  {plain(error.remedy)}", soft_wrap=True)
         return error.exit_code

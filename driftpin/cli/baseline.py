@@ -85,14 +85,15 @@ def _run(context: typer.Context, store: Store, target: str, only: Only | None) -
 
 
 def _new_canaries(store: Store, target: str, suite: Any) -> tuple[str, ...]:
-    """New and redefined canaries, seen from the target's newest baseline."""
+    """New and redefined canaries, seen from what replays are held against now."""
     from driftpin.errors import BlessError  # noqa: PLC0415 - start-up time
     from driftpin.suite.revision import suite_changes  # noqa: PLC0415
 
     blessed = store.baselines.list(target)
-    if not blessed:
+    now = store.baselines.current(target, blessed[0].device_class) if blessed else None
+    if now is None:
         raise BlessError("There is no baseline to add new canaries to.", remedy="Bless without `--only new` first.")
-    changes = suite_changes(store.suites.get(blessed[0].suite_digest).suite, suite)
+    changes = suite_changes(store.suites.get(now.suite_digest).suite, suite)
     if not (changes.new or changes.changed):
         raise BlessError("The suite has no canary that the baseline lacks.", remedy="Nothing needs blessing.")
     return (*changes.new, *changes.changed)

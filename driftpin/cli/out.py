@@ -54,6 +54,11 @@ def plain(text: object) -> str:
     return escape("".join(c if _shows(c) else _spelt(c) for c in str(text)))
 
 
+def lines(text: str) -> str:
+    """The same for a text that has lines of its own, such as a list of problems."""
+    return "\n".join(plain(line) for line in text.split("\n"))
+
+
 def _shows(character: str) -> bool:
     return character.isprintable()
 

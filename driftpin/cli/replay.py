@@ -19,9 +19,7 @@ def replay(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be executed, and stop")] = False,
     confirm: Annotated[bool, typer.Option("--confirm", help="repeat a change in fresh processes")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="numeric movement counts as drift")] = False,
-    reference: Annotated[
-        bool, typer.Option(help="run the float32 reference arm when stack or model changed, or on drift")
-    ] = True,
+    reference: Annotated[bool, typer.Option(help="run the float32 reference arm where something moved")] = True,
     form: FormatOption = Format.TEXT,
 ) -> int:
     """Run the target's suite once, compare it with its baseline, and say what changed."""

@@ -59,7 +59,8 @@ def progress(title: str) -> Iterator[Listener]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors(), transient=True) as bar:
+    told = errors()
+    with Progress(*columns, console=told, transient=True, disable=not told.is_terminal) as bar:
         task = bar.add_task(f"{plain(title)}: loading", total=None)
 
         def listener(event: Mapping[str, Any]) -> None:

@@ -34,6 +34,8 @@ def assessment(c: Console, found: Assessment, body: Mapping[str, Any], replay: R
     if body["localisation"]:
         _line(c, "where", body["localisation"]["sentence"])
     _environment(c, body)
+    if body["first_bad"]:
+        _line(c, "since", f"{body['first_bad']}; last good {body['last_good'] or 'unknown'}")
     _outcomes(c, body["outcomes"])
     for sentence in body["remarks"]:
         _line(c, "note", sentence)
@@ -50,6 +52,9 @@ def _line(c: Console, label: str, text: str) -> None:
 def _shift(c: Console, shift: Mapping[str, Any] | None) -> None:
     """Nothing for numbers that did not move."""
     if shift is None or not (shift["mean"] or shift["largest_movement"]):
+        return
+    if isinstance(shift["mean"], str):
+        _line(c, "shift", "log-probabilities are no longer finite numbers")
         return
     size = f"mean |Δ log-prob| {_short(shift['mean'])} nats over {shift['canaries']} canaries ({shift['probe']})"
     _line(c, "shift", f"{size}, {_against(shift)}")
@@ -85,6 +90,11 @@ def _environment(c: Console, body: Mapping[str, Any]) -> None:
     """What may have done it, likeliest first, behind what is ruled out."""
     attribution, difference = body["attribution"], body["environment_difference"]
     if attribution is None or difference is None:
+        return
+    if body["verdict"] == "match":  # a difference that changed nothing is the cause of nothing
+        _line(
+            c, "differs", "; ".join(one["sentence"] for one in attribution["suspects"][:SHOWN_FACTS]) or "nothing known"
+        )
         return
     _line(c, "because", attribution["likeliest"])
     for suspect in attribution["suspects"][1:SHOWN_FACTS]:

@@ -11,6 +11,7 @@ from driftpin.environment.environment import Environment, Section
 from driftpin.environment.wording import reason, subject, tell
 
 NAMED = 3  # facts named in one sentence
+FORMATS = "parameters.dtypes"
 TOTAL = "parameters.total"  # says nothing where a part is named
 CLEAN = "clean"  # the sampling mode in which no generation file acts
 FILES = ("generation.", "sampling.file.")  # what a generation file says, in force or not
@@ -87,11 +88,8 @@ def is_inert(fact: FactDifference, ruled: Sequence[Ruling]) -> bool:
 def _rule(matter: Matter, found: Sequence[FactDifference], old: Environment, new: Environment) -> Ruling:
     title = TITLES[matter]
     known = [f for f in found if f.kind is not Change.UNDETERMINED]
-    if not any(_belongs(name, matter) for env in (old, new) for name in env.model):
-        return Ruling(matter=matter, word=Word.UNDETERMINED, sentence=f"{title}: recorded on neither side")
-    if matter is Matter.PARAMETERS and known and (formats := _formats(old, new)):
-        why = f"held as {formats[0]} before and as {formats[1]} now, so their bits cannot be compared"
-        return Ruling(matter=matter, word=Word.UNDETERMINED, sentence=f"{title}: {why}")
+    if unread := _unread(matter, known, old, new):
+        return Ruling(matter=matter, word=Word.UNDETERMINED, sentence=f"{title}: {unread}")
     if known and matter is Matter.GENERATION and _unused(known, old, new):
         return Ruling(matter=matter, word=Word.CHANGED, sentence=f"{title}: {NOT_IN_FORCE}", in_force=False)
     if known:
@@ -101,6 +99,18 @@ def _rule(matter: Matter, found: Sequence[FactDifference], old: Environment, new
         why = "; ".join(f"{subject(fact.name)} {reason(fact)}" for fact in found[:NAMED])
         return Ruling(matter=matter, word=Word.UNDETERMINED, sentence=f"{title}: {why}")
     return Ruling(matter=matter, word=Word.SAME, sentence=f"{title}: the same")
+
+
+def _unread(matter: Matter, known: Sequence[FactDifference], old: Environment, new: Environment) -> str | None:
+    """Why nothing can be said of a matter whatever its facts are."""
+    names = {name for env in (old, new) for name in env.model if _belongs(name, matter)}
+    if not names:
+        return "recorded on neither side"
+    if names == {FORMATS}:
+        return "only their number formats were recorded"
+    if matter is Matter.PARAMETERS and known and (formats := _formats(old, new)):
+        return f"held as {formats[0]} before and as {formats[1]} now, so their bits cannot be compared"
+    return None
 
 
 def _of(matter: Matter, differences: Sequence[FactDifference]) -> Iterator[FactDifference]:

@@ -206,10 +206,15 @@ class Replays:
         status: ReplayStatus | None = ReplayStatus.FINISHED,
         device_class: str | None = None,
         arm: Arm | None = None,
+        skipping: str | None = None,
     ) -> Replay | None:
-        """The newest replay of a target, None if there is none; None as an argument means any."""
+        """The newest replay of a target, None if there is none; None as an argument means any.
+
+        `skipping` is a purpose whose replays do not count.
+        """
         wanted = {"status": status, "device_class": device_class, "arm": arm}
         query = _query().where(TABLE.c.target == target, *(TABLE.c[n] == v for n, v in wanted.items() if v is not None))
+        query = query if skipping is None else query.where(TABLE.c.purpose != skipping)
         found = self._select(query.order_by(TABLE.c.seq.desc()).limit(1))
         return found[0] if found else None
 

@@ -15,8 +15,9 @@ from driftpin.environment.environment import Equality
 from driftpin.trace.health import Ill
 from driftpin.verdict.evidence import ReferenceEvidence, SignTest, sign_tests
 from driftpin.verdict.floors import SHIFT
-from driftpin.verdict.outcome import CanaryVerdict, Outcome
+from driftpin.verdict.outcome import CanaryVerdict, Outcome, tie_limit
 
+FAR = 2.0  # pair movement in F, or distance in baseline distances, that rounding does not reach
 ONE = 2.5  # shift limits (five yardsticks) that a single canary may reach before it speaks for itself
 NO_REFERENCE = "the baseline holds no reference scores"
 NOT_RUN = "the reference arm has not run beside this replay"
@@ -58,13 +59,16 @@ def diagnose(
     tests = sign_tests(evidence)
     if evidence.comparison is None:
         return _without(evidence.absent or NOT_RUN, tests)
-    word, why = _word(comparison, evidence, tests, canaries)
-    return _told(word, why, evidence, tests)
+    if unpaired := _unpaired(comparison, evidence):
+        return _without(unpaired, tests)
+    found = _word(comparison, evidence, tests, canaries)
+    return _without(found, tests) if isinstance(found, str) else _told(*found, evidence, tests)
 
 
 def _word(
     comparison: Comparison, evidence: ReferenceEvidence, tests: Sequence[SignTest], canaries: Sequence[CanaryVerdict]
-) -> tuple[ChangeClass, str]:
+) -> tuple[ChangeClass, str] | str:
+    """The word and what it rests on; or, as a string, why there is none."""
     if moved := _asked_otherwise(comparison) or _reference_moved(evidence) or _only_chosen(comparison):
         return ChangeClass.MODEL_OR_INPUT_CHANGE, moved
     guilty = next((test for test in tests if test.significant), None)
@@ -73,7 +77,42 @@ def _word(
     if shifted := [c.canary for c in canaries if c.outcomes & {Outcome.SHIFTED, Outcome.BROKEN}]:
         sentence = f"the reference stayed calm, while {len(shifted)} canaries moved more than rounding moves them"
         return ChangeClass.NATIVE_PATH_DEFECT, sentence
+    if far := _far_flip(comparison, evidence):
+        return ChangeClass.NATIVE_PATH_DEFECT, f"the reference stayed calm, while {far}"
+    if weak := _weak(comparison, tests):
+        return weak
     return ChangeClass.ROUNDING, _calm_sentence(evidence, tests)
+
+
+def _unpaired(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
+    """What moved must have been asked of the reference too, at least in part."""
+    own = evidence.comparison or comparison
+    asked = {key.canary for key in own.identical} | {t.key.canary for t in own.changed if not t.mismatched}
+    moved = {t.key.canary for t in comparison.changed if not t.identical and not t.mismatched}
+    return None if moved & asked or not moved else "the reference arm did not measure the canaries that moved"
+
+
+def _far_flip(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
+    """A token that parted by more than twice what rounding moves a pair by, or to one that was not even kept."""
+    if evidence.native is None:
+        return None
+    for trace in comparison.changed:
+        at = trace.divergence
+        if at is None or not at.both_top:
+            continue
+        if at.movement is None or abs(at.movement) > FAR * tie_limit(at, evidence.native):
+            return f"{trace.key.canary} parts by far more than rounding moves two tokens"
+    return None
+
+
+def _weak(comparison: Comparison, tests: Sequence[SignTest]) -> str | None:
+    """Where the tests could not have spoken, a flip or a much greater distance is no rounding on their silence."""
+    if any(test.resolved and not test.powerless for test in tests):
+        return None
+    far = next((test for test in tests if test.resolved and test.ratio >= FAR and test.farther == test.asked), None)
+    if far is not None:
+        return f"{far.asked} canaries are too few for the sign test, and all of them lie {far.ratio:.3g} times as far"
+    return None
 
 
 def _asked_otherwise(comparison: Comparison) -> str | None:
@@ -86,7 +125,7 @@ def _asked_otherwise(comparison: Comparison) -> str | None:
 def _reference_moved(evidence: ReferenceEvidence) -> str | None:
     """By bits on the baseline's stack, where nothing may move at all; elsewhere beyond twice its own yardstick."""
     assert evidence.comparison is not None  # noqa: S101 - the caller asked
-    changed = [t for t in evidence.comparison.changed if not t.identical]
+    changed = [t for t in evidence.comparison.changed if not t.identical and not t.mismatched]
     if any(t.prompt for t in changed):
         return "the reference was asked something else too: the prompts differ"
     if any(Ill.NONFINITE in t.candidate_ills for t in changed):
@@ -120,9 +159,12 @@ def _alone(evidence: ReferenceEvidence) -> str | None:
 def _only_chosen(comparison: Comparison) -> str | None:
     """Tokens part although no raw logit moved in any bit: what chooses among them changed."""
     moved = [t for t in comparison.changed if not t.identical and not t.prompt and not t.mismatched]
-    if not moved or not all(_chosen_otherwise(t) for t in moved):
-        return None
-    return "every raw logit agrees up to the divergence: what chooses the token changed, not the model's numbers"
+    if moved and all(_chosen_otherwise(t) for t in moved):
+        return "every raw logit agrees up to the divergence: what chooses the token changed, not the model's numbers"
+    parted = [t.divergence for t in moved if t.divergence and t.divergence.candidate_id is not None]
+    if parted and not any(at.both_top for at in parted):
+        return "no token that parted was the arg-max of its own raw logits: what chooses the token changed"
+    return None
 
 
 def _chosen_otherwise(trace: TraceComparison) -> bool:
@@ -161,9 +203,11 @@ def _in_words(test: SignTest) -> str:
 def _calm_sentence(evidence: ReferenceEvidence, tests: Sequence[SignTest]) -> str:
     calm = f"the reference stayed calm ({_size(evidence)})"
     if not tests:
-        return f"{calm}, and no native distance to it changed"
+        return f"{calm}, and no native distance to it changed: what moved, no log-probability of the tokens sees"
     told = "; ".join(_in_words(test) for test in tests)
-    weak = all(test.powerless or not test.resolved for test in tests)
+    if not any(test.resolved for test in tests):
+        return f"{calm}, and the native arm moved within rounding; the reference is no more exact than this target"
+    weak = all(test.powerless for test in tests)
     return f"{calm}, and {told}" + ("; that many canaries could not have shown more" if weak else "")
 
 

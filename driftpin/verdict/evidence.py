@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driftpin.comparison.distance import Distance
 from driftpin.comparison.facts import Comparison
@@ -29,6 +29,7 @@ class ReferenceEvidence:
     scored: bool = False  # whether the baseline holds reference scores at all
     distances: tuple[Distance, ...] = ()  # of native executions that changed
     floors: Floors | None = None  # of the reference arm, measured at blessing
+    native: Floors | None = None  # of the native arm
     comparison: Comparison | None = None  # the reference's own traces, baseline against candidate
     stack: Equality = Equality.UNDETERMINED  # whether the reference ran on the baseline's stack
     missing: tuple[str, ...] = ()  # canaries that the reference arm could not measure this time
@@ -86,6 +87,18 @@ def sign_tests(evidence: ReferenceEvidence) -> tuple[SignTest, ...]:
     """Scores first, then decodes, which also pass through the key-value cache."""
     tests = (sign_test(evidence.distances, probe, evidence.floors) for probe in (Probe.SCORE, Probe.DECODE))
     return tuple(test for test in tests if test is not None)
+
+
+def without(evidence: ReferenceEvidence | None, canaries: frozenset[str]) -> ReferenceEvidence | None:
+    """The same, silent about canaries that the suite itself redefined: they were asked something else."""
+    if evidence is None or not canaries:
+        return evidence
+    own = evidence.comparison
+    return replace(
+        evidence,
+        distances=tuple(d for d in evidence.distances if d.key.canary not in canaries),
+        comparison=own and replace(own, changed=tuple(t for t in own.changed if t.key.canary not in canaries)),
+    )
 
 
 def farther_canaries(evidence: ReferenceEvidence | None) -> dict[str, Distance]:

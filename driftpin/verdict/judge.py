@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,7 +11,7 @@ from driftpin.environment.environment import Equality
 from driftpin.settings.policy import Policy, Severity
 from driftpin.trace.probe import Probe, TraceKey
 from driftpin.verdict.diagnosis import ChangeClass, Diagnosis, diagnose
-from driftpin.verdict.evidence import ReferenceEvidence, farther_canaries
+from driftpin.verdict.evidence import ReferenceEvidence, farther_canaries, without
 from driftpin.verdict.floors import SHIFT, Floors, RepeatFloor
 from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import CanaryVerdict, Outcome, canary_verdicts, tie_limit
@@ -26,8 +27,8 @@ NO_YARDSTICK = "The baseline has no rounding yardstick: a flip cannot be told fr
 UNDETERMINED_STACK = "Whether the stack is the same is undetermined; it was judged as the same, the stricter way."
 ONCE = Quorum()
 DIAGNOSED = frozenset(
-    {VerdictKind.BROKEN, VerdictKind.UNSTABLE, VerdictKind.DRIFT, VerdictKind.INCOMPLETE, VerdictKind.NUMERIC}
-)  # verdicts on numbers that could be compared
+    {VerdictKind.BROKEN, VerdictKind.DRIFT, VerdictKind.INCOMPLETE, VerdictKind.NUMERIC}
+)  # verdicts on numbers that could be compared, and that repeat themselves
 MOVED = frozenset({Outcome.NUMERIC, Outcome.TIE_FLIP})
 
 
@@ -50,12 +51,13 @@ class Circumstances:
 
 def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) -> Verdict:
     """The first row of the verdict table that holds, with its evidence."""
-    floors = _floors(circumstances)
-    farther = farther_canaries(circumstances.evidence)
-    canaries = canary_verdicts(comparison, floors, farther, partial(voted, quorum=circumstances.quorum))
+    circumstances = _known(circumstances)
+    floors, repeat, evidence = circumstances.floors, circumstances.repeat, circumstances.evidence
+    vote = partial(voted, quorum=circumstances.quorum)
+    canaries = canary_verdicts(comparison, floors, farther_canaries(evidence), vote)
     kind = _kind(comparison, circumstances, canaries)
-    repeat = circumstances.repeat
-    diagnosis = diagnose(comparison, circumstances.evidence, canaries) if kind in DIAGNOSED else None
+    watched = _watched(comparison, circumstances.suite_changed)
+    diagnosis = diagnose(watched, evidence, canaries) if kind in DIAGNOSED else None
     return Verdict(
         kind=kind,
         severity=_severity(kind, canaries, circumstances, policy),
@@ -64,15 +66,24 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
         first=_first(comparison, floors),
         place=_place(comparison, circumstances, diagnosis),
         diagnosis=diagnosis,
-        shift=shift_of(comparison, circumstances.floors, None if repeat is None else repeat.logprob),
-        remarks=_remarks(circumstances),
+        shift=shift_of(comparison, floors, None if repeat is None else repeat.logprob),
+        remarks=_remarks(kind, circumstances),
         unseen=_unseen(comparison, circumstances, diagnosis),
     )
 
 
-def _floors(circumstances: Circumstances) -> Floors | None:
-    """The yardstick; of a target graded below bitwise never below its own repeats."""
-    return circumstances.floors and circumstances.floors.at_least(circumstances.repeat)
+def _known(circumstances: Circumstances) -> Circumstances:
+    """One value for each floor (never below the target's own repeats), and evidence on what the suite still asks."""
+    floors = circumstances.floors and circumstances.floors.at_least(circumstances.repeat)
+    evidence = without(circumstances.evidence, circumstances.suite_changed)
+    return replace(circumstances, floors=floors, evidence=evidence and replace(evidence, native=floors))
+
+
+def _watched(comparison: Comparison, redefined: frozenset[str]) -> Comparison:
+    """The comparison without canaries that the suite itself redefined."""
+    if not redefined:
+        return comparison
+    return replace(comparison, changed=tuple(t for t in comparison.changed if t.key.canary not in redefined))
 
 
 def _place(comparison: Comparison, circumstances: Circumstances, diagnosis: Diagnosis | None) -> Place | None:
@@ -131,14 +142,26 @@ def unstable_repeats(comparison: Comparison, circumstances: Circumstances) -> tu
     if floor is None or not circumstances.quorum.voting:
         return comparison.repeats_differ
     told = {m.key: m for m in comparison.repeat_movements}
-    return tuple(key for key in comparison.repeats_differ if key not in told or exceeds(told[key], floor))
+    parted = Counter(_execution(m.key) for m in told.values() if not m.tokens_equal)
+    apart = {e for e, count in parted.items() if count >= circumstances.quorum.k and not floor.tokens_differ}
+    floors = circumstances.floors
+    return tuple(
+        key
+        for key in comparison.repeats_differ
+        if key not in told or _execution(key) in apart or exceeds(told[key], floor, floors)
+    )
 
 
-def exceeds(moved: RepeatMovement, floor: RepeatFloor) -> bool:
-    """Beyond twice what the repeats at blessing moved by, or tokens part where they never did."""
+def _execution(key: TraceKey) -> TraceKey:
+    return replace(key, repeat=0)
+
+
+def exceeds(moved: RepeatMovement, floor: RepeatFloor, floors: Floors | None = None) -> bool:
+    """Beyond twice what the repeats at blessing moved by; rounding alone, where it was measured, is never too far."""
     size = SHIFT * max(floor.logprob, floor.by_canary.get(moved.key.canary, 0.0))
-    parted = not moved.tokens_equal and not floor.tokens_differ
-    return parted or moved.mean_abs_logprob > size or (moved.max_pair or 0.0) > SHIFT * floor.pair
+    pair = SHIFT * max(floor.pair, floors.pair if floors else 0.0)
+    size = max(size, floors.shift_limit(moved.key.canary)) if floors else size
+    return moved.mean_abs_logprob > size or (moved.max_pair or 0.0) > pair
 
 
 def _unmeasured(comparison: Comparison, circumstances: Circumstances) -> bool:
@@ -219,10 +242,11 @@ def _plural(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def _remarks(circumstances: Circumstances) -> tuple[str, ...]:
+def _remarks(kind: VerdictKind, circumstances: Circumstances) -> tuple[str, ...]:
     sentences = []
     unmoved = Equality.DIFFERENT not in (circumstances.model, circumstances.stack)
-    if unmoved and circumstances.behaviour is Equality.DIFFERENT:
+    same = kind is not VerdictKind.INCOMPARABLE  # two arms' microprobes differ by their precision
+    if unmoved and same and circumstances.behaviour is Equality.DIFFERENT:
         sentences.append(SUSPECT_DEVICE)
     if circumstances.stack is Equality.UNDETERMINED:
         sentences.append(UNDETERMINED_STACK)

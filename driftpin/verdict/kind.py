@@ -21,6 +21,11 @@ class VerdictKind(StrEnum):
 
 RANK = {kind: rank for rank, kind in enumerate(VerdictKind)}
 
+# What shows a change that can be repeated: an unstable replay proves itself, the others show none.
+CHANGES = frozenset(
+    {VerdictKind.INCOMPARABLE, VerdictKind.INVALID, VerdictKind.BROKEN, VerdictKind.DRIFT, VerdictKind.NUMERIC}
+)
+
 _EXIT = {
     VerdictKind.INCOMPARABLE: 3,
     VerdictKind.INVALID: 3,

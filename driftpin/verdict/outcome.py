@@ -30,6 +30,7 @@ class Outcome(StrEnum):
     IDENTICAL = "identical"  # equal prompt ids, output ids and logit digests
 
 
+POSITIONS = 8  # of a decode, before its mean is held against the yardstick
 RANK = {outcome: rank for rank, outcome in enumerate(Outcome)}
 
 
@@ -76,9 +77,9 @@ def canary_verdicts(
     found: dict[str, list[Finding]] = {canary: [] for canary in comparison.order}
     for canary, finding in _findings(comparison, floors):
         found[canary].append(finding)
-    for canary, distance in (farther or {}).items():
-        found[canary].extend(_condemned(found[canary], distance))
     found = {canary: vote(findings) for canary, findings in found.items()}
+    for canary, distance in (farther or {}).items():  # judged over canaries already: nothing to vote about
+        found[canary].extend(_condemned(found[canary], distance))
     return tuple(
         CanaryVerdict(canary=canary, findings=tuple(sorted(findings, key=lambda f: RANK[f.outcome])))
         for canary, findings in found.items()
@@ -105,8 +106,16 @@ def _findings(comparison: Comparison, floors: Floors | None) -> Iterable[tuple[s
         yield missing.key.canary, _unmeasured(missing)
     for key in comparison.identical:
         yield from ((key.canary, finding) for finding in _of_identical(key, comparison.identical_ills.get(key, ())))
+    scored = _scored(comparison)
     for trace in comparison.changed:
-        yield from ((trace.key.canary, finding) for finding in trace_findings(trace, floors))
+        decoded = trace.key.canary not in scored
+        yield from ((trace.key.canary, finding) for finding in trace_findings(trace, floors, decoded=decoded))
+
+
+def _scored(comparison: Comparison) -> frozenset[str]:
+    """Canaries of which some score could be compared."""
+    keys = (*comparison.identical, *(t.key for t in comparison.changed if not t.mismatched))
+    return frozenset(key.canary for key in keys if key.probe is Probe.SCORE)
 
 
 def _unmeasured(missing: Unmeasured) -> Finding:
@@ -121,8 +130,8 @@ def _of_identical(key: TraceKey, ills: tuple[Ill, ...]) -> Iterable[Finding]:
     yield Finding(outcome=Outcome.IDENTICAL, why="equal in every bit that decides", key=key)
 
 
-def trace_findings(trace: TraceComparison, floors: Floors | None = None) -> Iterable[Finding]:
-    """The outcomes of one execution whose blobs differ."""
+def trace_findings(trace: TraceComparison, floors: Floors | None = None, *, decoded: bool = False) -> Iterable[Finding]:
+    """The outcomes of one execution whose blobs differ; `decoded`: its canary has no score to judge movement by."""
     if trace.mismatched:
         yield Finding(outcome=Outcome.UNMEASURED, why="not comparable: " + "; ".join(trace.mismatched), key=trace.key)
         return
@@ -135,7 +144,7 @@ def trace_findings(trace: TraceComparison, floors: Floors | None = None) -> Iter
     if broken := _broken(trace):
         yield Finding(outcome=Outcome.BROKEN, why=broken, key=trace.key)
     yield from _checks(trace)
-    yield from _numbers(trace, floors)
+    yield from _numbers(trace, floors, decoded)
 
 
 def _broken(trace: TraceComparison) -> str | None:
@@ -157,7 +166,7 @@ def _answer(passed: bool | None) -> str:
     return {True: "passed", False: "failed", None: "not evaluable"}[passed]
 
 
-def _numbers(trace: TraceComparison, floors: Floors | None) -> Iterable[Finding]:
+def _numbers(trace: TraceComparison, floors: Floors | None, decoded: bool) -> Iterable[Finding]:
     at = trace.divergence
     if at is not None:
         tie = floors is not None and is_tie(at, floors)
@@ -166,7 +175,7 @@ def _numbers(trace: TraceComparison, floors: Floors | None) -> Iterable[Finding]
         )
     elif trace.identical:
         yield Finding(outcome=Outcome.IDENTICAL, why="equal in every bit that decides", key=trace.key)
-    elif floors is not None and is_shifted(trace, floors):
+    elif floors is not None and is_shifted(trace, floors, decoded=decoded):
         yield Finding(outcome=Outcome.SHIFTED, why=_shift_sentence(trace, floors), key=trace.key)
     else:
         yield Finding(outcome=Outcome.NUMERIC, why=_numeric_sentence(trace), key=trace.key)
@@ -182,11 +191,16 @@ def tie_limit(at: Divergence, floors: Floors) -> float:
     return max(floors.pair, at.ulp or 0.0)
 
 
-def is_shifted(trace: TraceComparison, floors: Floors) -> bool:
-    """Mean |Δ log-prob| of a score above twice the yardstick; a decode's context is its own choice and is not asked."""
+def is_shifted(trace: TraceComparison, floors: Floors, *, decoded: bool = False) -> bool:
+    """Mean |Δ log-prob| of a score above twice the yardstick.
+
+    A decode is asked only where its canary has no score, and over enough positions: a mean of two or three of them
+    reaches twice the yardstick by chance.
+    """
     moved = trace.movement
-    scored = trace.key.probe is Probe.SCORE and moved is not None
-    return scored and moved is not None and moved.mean_abs_logprob > floors.shift_limit(trace.key.canary)
+    if moved is None or (trace.key.probe is Probe.DECODE and not (decoded and moved.positions >= POSITIONS)):
+        return False
+    return moved.mean_abs_logprob > floors.shift_limit(trace.key.canary)
 
 
 def _shift_sentence(trace: TraceComparison, floors: Floors) -> str:

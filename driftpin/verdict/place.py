@@ -58,6 +58,7 @@ def _of_arm(comparison: Comparison, stack: Equality, floors: Floors | None) -> P
     moved = [t for t in comparison.changed if not t.identical and not t.prompt and not t.mismatched]
     if not moved:
         return _not_asked(comparison)
+    moved = [t for t in moved if t.key.repeat == 0] or moved  # a repeat is no witness of its own
     chosen = [trace for trace in moved if _only_chosen_otherwise(trace, floors)]
     if len(chosen) == len(moved):
         return _choice(chosen)

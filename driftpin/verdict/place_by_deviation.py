@@ -18,6 +18,7 @@ from driftpin.verdict.floors import STANDS_OUT, Floors
 from driftpin.verdict.place_value import ROUTER, How, Place, not_localisable, nowhere
 
 RESOLUTION = 2.0**-23  # of a sketch: stands for a yardstick of zero where no block has another
+MOST = 1e12  # of a ratio, so that jumps between ratios are finite
 CREEPS = 2.0  # a ratio that grows by less from one block to the next is rounding that adds up
 FEW = 0.25  # a smaller share of canaries has to stand out STANDS_OUT times as far
 NEAR_TIE = 0.05  # share of positions with another expert: a router tie or two, not another router
@@ -82,7 +83,7 @@ def _before(ratios: Sequence[float], index: int) -> float:
 def _profile(trace: TraceComparison, blocks: Sequence[str], yardstick: Mapping[str, float]) -> Profile:
     moved = dict(trace.deviation)
     least = min((size for size in yardstick.values() if size > 0), default=RESOLUTION)
-    ratios = tuple(min(moved.get(b, 0.0) / (yardstick[b] or least), 1e12) for b in blocks)  # finite: jumps are ratios
+    ratios = tuple(min(moved.get(b, 0.0) / (yardstick[b] or least), MOST) for b in blocks)  # finite: jumps are ratios
     found = entry(ratios)
     return Profile(
         trace=trace, ratios=ratios, entry=found, creeps=found is None and max(ratios, default=0) > STANDS_OUT
@@ -142,6 +143,8 @@ def _level(before: float) -> str:
 
 
 def _times(ratio: float) -> str:
+    if ratio >= MOST:
+        return "immeasurably many"
     return f"{ratio:.1f}" if ratio < 100 else f"{ratio:,.0f}"
 
 

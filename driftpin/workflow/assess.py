@@ -23,9 +23,12 @@ from driftpin.verdict.floors import Floors, RepeatFloor
 from driftpin.verdict.judge import Circumstances, judge, unblessed
 from driftpin.verdict.verdict import Verdict
 from driftpin.workflow.evidence import Native, gather
+from driftpin.workflow.history import NOTHING, Since, since
 from driftpin.workflow.plans import quorum_of
 from driftpin.workflow.references import Reference, of_baseline, of_replay
 from driftpin.workflow.sides import environment, sides_of
+
+REPRODUCED = "reproduced"  # in a replay's summary: whether its change showed again when it was repeated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,7 @@ class Assessment:
     attribution: Attribution | None = None  # because of what; None where nothing differs
     floors: Floors | None = None  # the rounding yardstick of the baseline
     reference: ReferenceEvidence | None = None  # what the reference arm says; None where there is nothing to ask
+    since: Since = NOTHING  # between which replays a change began
     reproduced: bool | None = None  # whether confirming replays showed the same; None: none ran to its end
 
 
@@ -69,7 +73,9 @@ def _judging(store: Store, replay: Replay, reproduced: bool | None) -> Baseline 
 def assess(
     store: Store, baseline: Reference, candidate: Reference, policy: Policy, reproduced: bool | None = None
 ) -> Assessment:
-    """Any reference against any other."""
+    """Any reference against any other; a replay whose change was repeated is known to have been, and how it ended."""
+    if reproduced is None and baseline.baseline is not None:
+        reproduced = _confirmed(store, candidate.replay, baseline.baseline)
     sides = sides_of(
         store,
         (baseline.suite_digest, candidate.suite_digest),
@@ -86,8 +92,11 @@ def assess(
         quorum=quorum_of(store.targets.get(candidate.replay.revision_id).operations),
         **blessed,
     )
+    verdict = judge(comparison, circumstances, policy)
+    blessed_replay = None if baseline.baseline is None else baseline.baseline.replay_id
     return Assessment(
-        verdict=judge(comparison, circumstances, policy),
+        verdict=verdict,
+        since=NOTHING if baseline.baseline is None else since(store, candidate.replay, verdict.kind, blessed_replay),
         candidate=candidate,
         baseline=baseline,
         comparison=comparison,
@@ -100,14 +109,22 @@ def assess(
     )
 
 
+def _confirmed(store: Store, replay: Replay, baseline: Baseline) -> bool | None:
+    """How the confirmation ended that was kept with the replay, if it was judged against this baseline."""
+    kept = store.replays.get(replay.id)
+    told = kept.summary.get(REPRODUCED) if kept.baseline_id == baseline.id else None
+    return None if told is None else bool(told)
+
+
 def _blessed(store: Store, baseline: Reference, candidate: Reference, native: Native) -> dict[str, Any]:
     """What only a baseline has: the floors and the reference arm."""
     if baseline.baseline is None:
         return {}
     bundle = store.baselines.bundle(baseline.baseline)
+    floors, repeat = Floors.from_json(bundle.get("floors")), RepeatFloor.from_json(bundle.get("repeat_floor"))
     return {
-        "floors": Floors.from_json(bundle.get("floors")),
-        "repeat": RepeatFloor.from_json(bundle.get("repeat_floor")),
+        "floors": floors and floors.at_least(repeat),
+        "repeat": repeat,
         "evidence": gather(store, baseline.baseline, candidate.replay, native) if native.comparison.changed else None,
     }
 
@@ -116,7 +133,9 @@ def summary(found: Assessment) -> dict[str, object]:
     """The few words kept on the replay's own row; nothing at all for a match, so that it stays small."""
     counts = {outcome.value: count for outcome, count in found.verdict.counts.items()}
     quiet = found.verdict.severity is Severity.NONE
-    return {"counts": counts} | ({} if quiet else {"headline": found.verdict.headline})
+    told: dict[str, object] = {} if found.reproduced is None else {REPRODUCED: found.reproduced}
+    headline: dict[str, object] = {} if quiet else {"headline": found.verdict.headline}
+    return {"counts": counts} | headline | told
 
 
 def _circumstances(

@@ -13,12 +13,13 @@ from driftpin.store.baselines import Baseline
 from driftpin.store.replay import Replay
 from driftpin.trace.traceset import KIND, TraceSet
 from driftpin.verdict.floors import Floors
-from driftpin.workflow.refer import Referred
+from driftpin.workflow.refer import TURNED_OFF, Referred
 from driftpin.workflow.sides import environment
 from driftpin.workflow.yardstick import measured_floors
 
 WEIGHTS = ("weights.",)  # facts that must be the same in both arms
 BEFORE = "the baseline was blessed before reference scores were kept"
+AT_BLESSING = 'the baseline was blessed with reference = "never"; bless again to have one'
 OTHER_WEIGHTS = "the weights changed between the native and the reference replay"
 
 
@@ -46,7 +47,7 @@ def bundled_reference(
     """What the bundle of a new baseline says; `current` is the one that `--only new` adds canaries to."""
     made = referred.replay
     if made is None:
-        return {"absent": referred.absent or BEFORE}
+        return {"absent": AT_BLESSING if referred.absent == TURNED_OFF else referred.absent or BEFORE}
     old, new = environment(store, native), environment(store, made)
     if not _same_weights(old, new):
         return {"absent": OTHER_WEIGHTS}
@@ -75,11 +76,10 @@ def _merged(store: Store, current: Baseline, scores: TraceSet, traces: TraceSet,
     old = environment(store, store.replays.get(before.replay))
     if any(equality(old.section(s), now.section(s)) is Equality.DIFFERENT for s in (Section.MODEL, Section.STACK)):
         return "the reference arm's model or stack changed since the current baseline was blessed"
-    new = {e.key.canary for e in scores.entries}
-    kept = {e.key.canary for e in traces.entries} - new
-    return TraceSet.of(
-        [*(e for e in store.traces.set(before.trace_set).entries if e.key.canary in kept), *scores.entries]
-    )
+    held = store.traces.set(current.trace_set).by_key()
+    kept = {e.key.canary for e in traces.entries if held.get(e.key) == e}  # the others are new or redefined
+    old_scores = (e for e in store.traces.set(before.trace_set).entries if e.key.canary in kept)
+    return TraceSet.of([*old_scores, *(e for e in scores.entries if e.key.canary not in kept)])
 
 
 def _same_weights(a: Environment, b: Environment) -> bool:

@@ -14,20 +14,15 @@ from driftpin.store.replay import Replay, ReplayStatus
 from driftpin.trace.plan import BASELINE, Plan
 from driftpin.trace.probe import TraceKey
 from driftpin.trace.traceset import Entry, TraceSet
-from driftpin.verdict.kind import VerdictKind
+from driftpin.verdict.kind import CHANGES
 from driftpin.verdict.outcome import Outcome
 from driftpin.verdict.verdict import Verdict
 from driftpin.workflow.assess import assess
 from driftpin.workflow.launch import Listener, launch
+from driftpin.workflow.purpose import CONFIRM
 from driftpin.workflow.references import of_baseline, of_replay
 
-PURPOSE = "confirm"
 UNMEASURED = "a canary that had changed could not be measured again"
-
-# An unstable replay proves itself; an incomplete, unblessed or matching one shows no change.
-CHANGES = frozenset(
-    {VerdictKind.INCOMPARABLE, VerdictKind.INVALID, VerdictKind.BROKEN, VerdictKind.DRIFT, VerdictKind.NUMERIC}
-)
 
 # What a repeat of a target that does not repeat every bit has to show again.
 LOUD = frozenset({Outcome.FLIP, Outcome.SHIFTED, Outcome.CHECK_CHANGED, Outcome.BROKEN, Outcome.TIE_FLIP})
@@ -148,7 +143,7 @@ def _plan(store: Store, replay: Replay) -> Plan:
 def _order(store: Store, replay: Replay, plan: Plan) -> Replay:
     revision = store.targets.get(replay.revision_id)
     queued = store.replays.create(
-        revision, replay.suite_digest, plan, host=socket.gethostname(), device=replay.device, purpose=PURPOSE
+        revision, replay.suite_digest, plan, host=socket.gethostname(), device=replay.device, purpose=CONFIRM
     )
     if queued is None:  # only a due time can be taken
         raise StoreError(f"The repeat of {replay.id} could not be ordered.")

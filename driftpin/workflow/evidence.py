@@ -55,12 +55,17 @@ def _with_candidate(
         comparison = compare(*sides_of(store, suites, sets))
     except EmptyComparisonError as error:
         return replace(evidence, absent=str(error))
-    missing = tuple(sorted({m.key.canary for m in comparison.unmeasured}))
+    missing = tuple(sorted({m.key.canary for m in comparison.unmeasured} | _mismatched(comparison)))
     if not (comparison.identical or comparison.changed):
         return replace(evidence, absent=f"the reference replay {new.id} measured no canary")
     before, after = environment(store, old), environment(store, new)
     stack = equality(before.section(Section.STACK), after.section(Section.STACK))
     return replace(evidence, comparison=comparison, stack=stack, replay=new.id, missing=missing)
+
+
+def _mismatched(comparison: Comparison) -> set[str]:
+    """Canaries whose two reference scores were forced on different tokens: no evidence, in either direction."""
+    return {t.key.canary for t in comparison.changed if t.mismatched}
 
 
 def _distances(store: Store, reference: str, native: Native) -> tuple[Distance, ...]:

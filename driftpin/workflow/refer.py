@@ -20,21 +20,19 @@ from driftpin.trace.plan import Plan
 from driftpin.trace.probe import Arm, Probe
 from driftpin.verdict.kind import VerdictKind
 from driftpin.workflow.launch import Listener, launch
+from driftpin.workflow.purpose import REFERENCE
 
 if TYPE_CHECKING:
     from driftpin.workflow.assess import Assessment
 
-PURPOSE = "reference"
 NEVER = "never"  # of a target's operation `reference`
 TURNED_OFF = 'the target says reference = "never"'
 NOT_ORDERED = "the reference replay could not be ordered"
 
 Run = Callable[[Replay], Replay]  # runs a queued replay to its end
 
-# A verdict that says nothing about numbers needs no arbiter.
-ASKING = frozenset(
-    {VerdictKind.BROKEN, VerdictKind.UNSTABLE, VerdictKind.DRIFT, VerdictKind.INCOMPLETE, VerdictKind.NUMERIC}
-)
+# A verdict that says nothing about numbers, or on numbers that do not repeat, needs no arbiter.
+ASKING = frozenset({VerdictKind.BROKEN, VerdictKind.DRIFT, VerdictKind.INCOMPLETE, VerdictKind.NUMERIC})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +119,7 @@ def _ordered(store: Store, replay: Replay, plan: Plan) -> Replay:
         plan,
         host=socket.gethostname(),
         device=replay.device,
-        purpose=PURPOSE,
+        purpose=REFERENCE,
         beside=replay.id,
     )
     if queued is None:  # only a due time can be taken

@@ -9,6 +9,7 @@ from driftpin.store import Store
 from driftpin.store.baselines import Baseline
 from driftpin.store.replay import Replay
 from driftpin.trace.probe import Arm
+from driftpin.workflow.purpose import CONFIRM
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ def of_baseline(store: Store, baseline: Baseline, label: str | None = None) -> R
 
 
 def _last(store: Store, target: str, text: str) -> Reference:
-    replay = store.replays.last(target, arm=Arm.NATIVE)
+    replay = store.replays.last(target, arm=Arm.NATIVE, skipping=CONFIRM)
     if replay is None:
         raise NotFoundError(f"Target {target!r} has no finished replay.", remedy=f"Run `driftpin replay {target}`.")
     return of_replay(replay, text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from driftpin.canonical import json_float
 from driftpin.environment.environment import Section
 from driftpin.environment.fact import fact_to_json
-from driftpin.verdict.kind import VerdictKind, exit_code
+from driftpin.verdict.kind import CHANGES, VerdictKind, exit_code
 
 if TYPE_CHECKING:  # lists of replays start without what compares them
     from driftpin.comparison.facts import Divergence, TraceComparison
@@ -52,6 +52,8 @@ def assessment(found: Assessment, *, strict: bool = False, comparing: bool = Tru
         "movement": _movements(found),
         "environment_difference": environment_difference(found),
         "attribution": None if found.attribution is None else found.attribution.to_json(),
+        "last_good": found.since.last_good,
+        "first_bad": found.since.first_bad,
         "reproduced": found.reproduced,
         "remarks": list(verdict.remarks),
         "unseen": list(verdict.unseen),
@@ -150,7 +152,8 @@ def next_commands(found: Assessment) -> list[str]:
     first = found.verdict.first
     shown = [f"driftpin show {id_} --canary {first.canary}"] if first else []
     label = found.baseline.label if found.baseline.baseline is None else f"{target}@{found.baseline.baseline.number}"
-    repeat = [] if found.reproduced is not None else [f"driftpin replay {target} --confirm"]
+    unproven = found.reproduced is None and kind in CHANGES
+    repeat = [f"driftpin replay {target} --confirm"] if unproven else []
     return [*shown, f"driftpin env diff {label} {id_}", f"driftpin report {label} {id_}", *repeat]
 
 

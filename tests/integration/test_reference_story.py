@@ -24,7 +24,7 @@ from driftpin.trace.probe import Arm, Probe, Shape
 from driftpin.verdict.diagnosis import NOT_RUN, ChangeClass
 from driftpin.workflow.assess import Assessment, assess_replay
 from driftpin.workflow.bless import SEEDS, bless, blessing_plan
-from driftpin.workflow.bundled import OTHER_WEIGHTS
+from driftpin.workflow.bundled import AT_BLESSING, OTHER_WEIGHTS
 from driftpin.workflow.refer import TURNED_OFF, Referred, beside, run_beside, worth_referring
 
 SHORT = CanarySettings(max_new_tokens=8)
@@ -133,7 +133,7 @@ def test_a_target_may_turn_the_reference_off(lab: Lab) -> None:
     assert references(off) == []
     found = judged(off, off.run(options=NOISE), baseline)
     assert found.verdict.diagnosis is not None
-    assert found.verdict.diagnosis.absent == TURNED_OFF
+    assert found.verdict.diagnosis.absent == AT_BLESSING
 
 
 def test_a_baseline_blessed_without_one_says_so(lab: Lab) -> None:

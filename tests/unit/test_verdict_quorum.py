@@ -14,7 +14,7 @@ from driftpin.settings.policy import Policy
 from driftpin.trace.head import Head
 from driftpin.trace.probe import Probe, Shape, TraceKey
 from driftpin.verdict.floors import Floors, RepeatFloor
-from driftpin.verdict.judge import Circumstances, judge
+from driftpin.verdict.judge import Circumstances, exceeds, judge
 from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import Finding, Outcome
 from driftpin.verdict.quorum import Quorum, voted
@@ -67,16 +67,31 @@ def movement(size: float = 0.0, *, pair: float = 0.0, tokens: bool = True) -> Re
 @pytest.mark.parametrize(
     ("moved", "kind"),
     [
-        (movement(0.0199), VerdictKind.MATCH),  # within twice the floor of 0.01
-        (movement(0.0201), VerdictKind.UNSTABLE),
-        (movement(pair=0.21), VerdictKind.UNSTABLE),  # beyond twice 0.1
-        (movement(tokens=False), VerdictKind.UNSTABLE),  # tokens that never parted at blessing
+        (movement(0.0599), VerdictKind.MATCH),  # within twice the canary's yardstick of 0.03, above its floor of 0.01
+        (movement(0.0601), VerdictKind.UNSTABLE),
+        (movement(pair=0.49), VerdictKind.MATCH),  # within twice F = 0.25, above twice the floor of 0.1
+        (movement(pair=0.51), VerdictKind.UNSTABLE),
+        (movement(tokens=False), VerdictKind.MATCH),  # one repeat that parts; two of three are asked for
     ],
 )
 def test_repeats_that_exceed_the_repeat_floor_are_unstable(moved: RepeatMovement, kind: VerdictKind) -> None:
     floor = RepeatFloor(repeats=3, pair=0.1, logprob=0.01, by_canary={"a": 0.01})
     below = replace(CALM, repeat=floor, quorum=TWO_OF_THREE, floors=FLOORS)
     assert judge(differing(moved), below, Policy()).kind is kind
+
+
+def test_without_a_yardstick_the_repeat_floor_stands_alone() -> None:
+    floor = RepeatFloor(repeats=3, pair=0.1, logprob=0.01, by_canary={"a": 0.01})
+    assert not exceeds(movement(0.0199), floor)
+    assert exceeds(movement(0.0201), floor)
+    assert exceeds(movement(pair=0.21), floor)
+
+
+def test_tokens_that_part_in_as_many_repeats_as_the_quorum_asks_are_unstable() -> None:
+    floor = RepeatFloor(repeats=3)
+    below = replace(CALM, repeat=floor, quorum=TWO_OF_THREE, floors=FLOORS)
+    twice = [replace(movement(tokens=False), key=key(n)) for n in (1, 2)]
+    assert judge(differing(*twice), below, Policy()).kind is VerdictKind.UNSTABLE
 
 
 def test_on_a_bitwise_target_one_differing_bit_between_repeats_is_unstable() -> None:

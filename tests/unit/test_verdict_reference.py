@@ -21,6 +21,7 @@ from driftpin.verdict.floors import Floors
 from driftpin.verdict.judge import Circumstances, judge
 from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import Outcome, canary_verdicts
+from driftpin.verdict.quorum import Quorum
 
 FLOORS = Floors(pair=0.5, logprob=0.02, by_canary={}, blocks={}, samples=100, seeds=4)
 REFERENCE_FLOORS = replace(FLOORS, pair=1e-5, logprob=2e-6)
@@ -93,10 +94,15 @@ def test_seven_canaries_cannot_be_significant_and_that_is_known() -> None:
     test = sign_test(far(7, 7, 9.0), Probe.SCORE, REFERENCE_FLOORS)
     assert test is not None
     assert (test.powerless, test.significant) == (True, False)
-    told = diagnose(NATIVE, calm(distances=far(7, 7, 9.0)), ())
-    assert told is not None
-    assert told.word is ChangeClass.ROUNDING
-    assert "could not have shown more" in told.sentence
+    little, much = (diagnose(NATIVE, calm(distances=far(7, 7, by)), ()) for by in (1.5, 9.0))
+    assert little is not None
+    assert little.word is ChangeClass.ROUNDING
+    assert "could not have shown more" in little.sentence
+    assert much is not None  # nine times as far in all of them is no rounding on the silence of a test
+    assert (much.word, much.absent) == (
+        None,
+        "7 canaries are too few for the sign test, and all of them lie 9 times as far",
+    )
 
 
 def test_a_reference_no_more_precise_than_the_target_measures_no_distance() -> None:
@@ -127,7 +133,7 @@ def test_a_calm_reference_and_greater_distance_is_a_defect_of_the_native_path_in
 
 
 def test_a_calm_reference_and_a_shift_beyond_the_yardstick_is_a_defect_too() -> None:
-    native = comparison(*(trace(f"c{n}", 0.05) for n in range(3)))
+    native = comparison(*(trace(f"c{n:02}", 0.05) for n in range(3)))
     assert word(calm(distances=far(0, 0)), native) is ChangeClass.NATIVE_PATH_DEFECT
 
 
@@ -192,6 +198,98 @@ def test_without_a_reference_no_word_is_used_and_the_reason_is_said(
     assert (found.word, found.absent) == (None, why)
     for name in ChangeClass:
         assert name.value.replace("_", " ") + ":" not in found.sentence
+
+
+def parted(movement: float | None, *, top: bool = True) -> Comparison:
+    """One decode of twelve canaries parts by that much; F is 0.5."""
+    at = Divergence(
+        position=2,
+        baseline_id=1,
+        candidate_id=2,
+        baseline_margin=0.1,
+        candidate_margin=0.1,
+        movement=movement,
+        missing=None,
+        before="",
+        baseline_text="a",
+        candidate_text="b",
+        both_top=top,
+    )
+    return comparison(trace("c00", 0.01, Probe.DECODE, divergence=at), *(trace(f"c{n:02}", 0.02) for n in range(1, 12)))
+
+
+@pytest.mark.parametrize(
+    ("native", "expected"),
+    [
+        (parted(0.6), ChangeClass.ROUNDING),  # an honest flip, just beyond F, while twelve canaries are no farther
+        (parted(1.1), ChangeClass.NATIVE_PATH_DEFECT),  # beyond twice F
+        (parted(None), ChangeClass.NATIVE_PATH_DEFECT),  # to a token that was not even kept
+        (parted(1.1, top=False), ChangeClass.MODEL_OR_INPUT_CHANGE),  # a processor chose, whatever rounding did
+    ],
+)
+def test_what_a_flip_says_beside_a_calm_reference(native: Comparison, expected: ChangeClass) -> None:
+    evidence = calm(distances=far(6, 12, 1.05), native=FLOORS)
+    assert word(evidence, native) is expected
+
+
+def test_canaries_that_moved_must_have_been_asked_of_the_reference() -> None:
+    evidence = calm(comparison=comparison(identical=("c01",)))
+    found = diagnose(comparison(trace("c00", 0.02)), evidence, ())
+    assert found is not None
+    assert (found.word, found.absent) == (None, "the reference arm did not measure the canaries that moved")
+
+
+def test_scores_forced_on_other_tokens_are_no_movement_of_the_reference() -> None:
+    own = comparison(trace("c00", 1.0, mismatched=("other tokens",), movement=None), identical=("c01",))
+    native = comparison(trace("c00", 0.02), trace("c01", 0.02))
+    assert word(calm(comparison=own, stack=Equality.SAME), native) is ChangeClass.ROUNDING
+
+
+def test_a_prompt_that_the_suite_redefined_decides_nothing_about_the_others() -> None:
+    prompts = PromptDifference(index=0, baseline_ids=(1,), candidate_ids=(2,), lengths=(1, 1), text_differs=True)
+    edited = trace("c00", 0.0, movement=None, prompt=prompts)
+    own = comparison(edited, *(trace(f"c{n:02}", 2e-6) for n in range(1, 12)))
+    native = comparison(edited, *(trace(f"c{n:02}", 0.025) for n in range(1, 12)))
+    known = Circumstances(
+        model=Equality.SAME,
+        stack=Equality.DIFFERENT,
+        behaviour=Equality.SAME,
+        floors=FLOORS,
+        suite_changed=frozenset({"c00"}),
+        evidence=calm(comparison=own, distances=far(6, 12)),
+    )
+    quiet = judge(native, known, Policy()).diagnosis
+    assert quiet is not None
+    assert quiet.word is ChangeClass.ROUNDING
+
+
+def test_what_does_not_repeat_gets_no_word() -> None:
+    known = Circumstances(
+        model=Equality.SAME, stack=Equality.SAME, behaviour=Equality.SAME, evidence=calm(), reproduced=False
+    )
+    verdict = judge(NATIVE, known, Policy())
+    assert (verdict.kind, verdict.diagnosis) == (VerdictKind.UNSTABLE, None)
+
+
+def test_the_rule_is_not_put_to_a_vote() -> None:
+    known = Circumstances(
+        model=Equality.SAME,
+        stack=Equality.SAME,
+        behaviour=Equality.SAME,
+        floors=FLOORS,
+        evidence=calm(distances=far(12, 12)),
+        quorum=Quorum(k=2, n=3),
+    )
+    assert judge(NATIVE, known, Policy()).counts == {Outcome.SHIFTED: 12}
+
+
+def test_a_decode_without_a_score_is_judged_by_its_own_movement() -> None:
+    long, short = (replace(moved(0.05), positions=n) for n in (8, 7))
+    for movement, outcome in ((long, Outcome.SHIFTED), (short, Outcome.NUMERIC)):
+        alone = comparison(trace("c00", 0.0, Probe.DECODE, movement=movement))
+        assert canary_verdicts(alone, FLOORS)[0].outcome is outcome
+    beside = comparison(trace("c00", 0.0, Probe.DECODE, movement=long), trace("c00", 0.01))
+    assert canary_verdicts(beside, FLOORS)[0].outcome is Outcome.NUMERIC
 
 
 def test_nothing_moved_needs_no_word() -> None:
