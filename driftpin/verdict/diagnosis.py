@@ -69,7 +69,7 @@ def _word(
     comparison: Comparison, evidence: ReferenceEvidence, tests: Sequence[SignTest], canaries: Sequence[CanaryVerdict]
 ) -> tuple[ChangeClass, str] | str:
     """The word and what it rests on; or, as a string, why there is none."""
-    if moved := _asked_otherwise(comparison) or _reference_moved(evidence) or _only_chosen(comparison):
+    if moved := _asked_otherwise(comparison) or _reference_moved(evidence) or _only_chosen(comparison, evidence):
         return ChangeClass.MODEL_OR_INPUT_CHANGE, moved
     guilty = next((test for test in tests if test.significant), None)
     if guilty is not None:
@@ -156,14 +156,18 @@ def _alone(evidence: ReferenceEvidence) -> str | None:
     return next((canary for canary, size in moved if size > ONE * limits.shift_limit(canary)), None)
 
 
-def _only_chosen(comparison: Comparison) -> str | None:
-    """Tokens part although no raw logit moved in any bit: what chooses among them changed."""
+def _only_chosen(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
+    """Tokens part although no raw logit moved in any bit, or to one that is no arg-max while the model section changed.
+
+    Where that section did not change, a processor that always acted may choose beside the arg-max on both sides.
+    """
     moved = [t for t in comparison.changed if not t.identical and not t.prompt and not t.mismatched]
     if moved and all(_chosen_otherwise(t) for t in moved):
         return "every raw logit agrees up to the divergence: what chooses the token changed, not the model's numbers"
-    parted = [t.divergence for t in moved if t.divergence and t.divergence.candidate_id is not None]
-    if parted and not any(at.both_top for at in parted):
-        return "no token that parted was the arg-max of its own raw logits: what chooses the token changed"
+    parted = [t for t in moved if t.divergence and None not in (t.divergence.baseline_id, t.divergence.candidate_id)]
+    beside = next((t for t in parted if t.divergence and not t.divergence.both_top), None)
+    if beside is not None and evidence.model is Equality.DIFFERENT:
+        return f"{beside.key.canary} parts to a token that is no arg-max of its raw logits: what chooses changed"
     return None
 
 

@@ -30,6 +30,7 @@ class ReferenceEvidence:
     distances: tuple[Distance, ...] = ()  # of native executions that changed
     floors: Floors | None = None  # of the reference arm, measured at blessing
     native: Floors | None = None  # of the native arm
+    model: Equality = Equality.SAME  # the native model sections, generation settings included
     comparison: Comparison | None = None  # the reference's own traces, baseline against candidate
     stack: Equality = Equality.UNDETERMINED  # whether the reference ran on the baseline's stack
     missing: tuple[str, ...] = ()  # canaries that the reference arm could not measure this time

@@ -76,7 +76,9 @@ def _known(circumstances: Circumstances) -> Circumstances:
     """One value for each floor (never below the target's own repeats), and evidence on what the suite still asks."""
     floors = circumstances.floors and circumstances.floors.at_least(circumstances.repeat)
     evidence = without(circumstances.evidence, circumstances.suite_changed)
-    return replace(circumstances, floors=floors, evidence=evidence and replace(evidence, native=floors))
+    return replace(
+        circumstances, floors=floors, evidence=evidence and replace(evidence, native=floors, model=circumstances.model)
+    )
 
 
 def _watched(comparison: Comparison, redefined: frozenset[str]) -> Comparison:

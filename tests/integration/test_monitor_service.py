@@ -230,15 +230,20 @@ def test_a_silent_attempt_is_reaped_and_a_fresh_one_ordered(house: House) -> Non
     assert house.incidents() == []
 
 
-def test_repeats_that_an_ended_monitor_ordered_are_forgotten(house: House) -> None:
+@pytest.mark.parametrize("purpose", ["confirm", "reference"])
+def test_repeats_that_an_ended_monitor_ordered_are_forgotten(house: House, purpose: str) -> None:
     house.bless()
     done = house.hour()
     revision = house.store.targets.get(done.revision_id)
-    house.store.replays.create(
-        revision, done.suite_digest, done.plan, host=done.host, device=done.device, purpose="confirm"
-    )
+    asked = {"host": done.host, "device": done.device, "purpose": purpose}
+    running = house.store.replays.create(revision, done.suite_digest, done.plan, **asked)
+    assert running is not None
+    house.store.replays.claim(running.id)
+    house.store.replays.create(revision, done.suite_digest, done.plan, **asked)
     house.monitor().start()
-    assert house.store.replays.list()[0].status is ReplayStatus.SKIPPED
+    waiting, dead = house.store.replays.list()[:2]
+    assert (waiting.status, dead.status) == (ReplayStatus.SKIPPED, ReplayStatus.FAILED)
+    assert house.hour().status is ReplayStatus.FINISHED  # the device is free
 
 
 def test_an_hour_without_change_adds_nothing_but_its_row(house: House) -> None:

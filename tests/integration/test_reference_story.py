@@ -22,10 +22,12 @@ from driftpin.suite.canary import Canary, CanarySettings, Suite
 from driftpin.trace.plan import BASELINE, Plan
 from driftpin.trace.probe import Arm, Probe, Shape
 from driftpin.verdict.diagnosis import NOT_RUN, ChangeClass
-from driftpin.workflow.assess import Assessment, assess_replay
+from driftpin.workflow.assess import Assessment, assess, assess_replay
 from driftpin.workflow.bless import SEEDS, bless, blessing_plan
 from driftpin.workflow.bundled import AT_BLESSING, OTHER_WEIGHTS
 from driftpin.workflow.refer import TURNED_OFF, Referred, beside, run_beside, worth_referring
+from driftpin.workflow.references import of_baseline, of_replay, resolve
+from runner.worker import run_replay
 
 SHORT = CanarySettings(max_new_tokens=8)
 SUITE = Suite(name="s", canaries=tuple(Canary(id=f"c{n}", prompt=f"Tell me {n}", settings=SHORT) for n in range(3)))
@@ -155,17 +157,21 @@ def test_other_weights_under_the_reference_are_no_reference(lab: Lab) -> None:
     assert lab.store.baselines.bundle(baseline)["reference"] == {"absent": OTHER_WEIGHTS}
 
 
-def test_new_canaries_join_the_reference_scores_that_are_kept(lab: Lab) -> None:
+@pytest.mark.parametrize("only", [("new",), ()])
+def test_new_canaries_join_the_reference_scores_that_are_kept(lab: Lab, only: tuple[str, ...]) -> None:
+    """Also where the replay that is blessed ran every canary, on other tokens than those that are kept."""
     old = blessed(lab)
     added = Canary(id="new", prompt="Another one", settings=SHORT)
     wider = replace(lab, suite=Suite(name="s", canaries=(*SUITE.canaries, added)))
-    joined = blessed(wider, wider.run(blessing_plan([Shape.ALONE], only=("new",))), only_new=True)
+    moved = {} if only else {"options": {"faults": {"native_noise": {"by": 0.5}}}}
+    joined = blessed(wider, wider.run(blessing_plan([Shape.ALONE], only=only), **moved), only_new=True)
     before, after = (lab.store.baselines.bundle(b)["reference"]["trace_set"] for b in (old, joined))
     kept, now = (lab.store.traces.set(digest).by_key() for digest in (before, after))
     assert {key.canary for key in now} == {"c0", "c1", "c2", "new"}
     assert all(now[key].head == entry.head for key, entry in kept.items())
     found = judged(wider, wider.run(options=NOISE), joined)
     assert found.reference is not None
+    assert found.reference.missing == ()
     assert {d.key.canary for d in found.reference.distances} == {"c0", "c1", "c2", "new"}
 
 
@@ -187,6 +193,44 @@ def test_the_reference_says_on_which_stack_it_ran(lab: Lab) -> None:
     assert found.reference.stack.value == "different"
     assert found.equalities is not None
     assert found.equalities[Section.STACK].value == "different"
+
+
+def test_how_a_confirmation_ended_stays_with_its_replay(lab: Lab) -> None:
+    baseline = blessed(lab)
+    replay = lab.run(options=NOISE)
+    assert assess_replay(lab.store, replay, Policy(), False).verdict.kind.value == "unstable"
+    again = assess(lab.store, of_baseline(lab.store, baseline), of_replay(replay), Policy())
+    assert (again.verdict.kind.value, again.reproduced) == ("unstable", False)
+    other = blessed(lab)  # another baseline: what was repeated was not a change against it
+    fresh = assess(lab.store, of_baseline(lab.store, other), of_replay(replay), Policy())
+    assert fresh.reproduced is None
+
+
+def test_the_last_replay_is_not_one_that_confirms_another(lab: Lab) -> None:
+    blessed(lab)
+    first = lab.run()
+    lab.store.replays.create(
+        lab.store.targets.get(first.revision_id),
+        first.suite_digest,
+        first.plan,
+        host="h",
+        device="d",
+        purpose="confirm",
+    )
+    repeat = lab.store.replays.list(limit=1)[0]
+    assert run_replay(lab.store, repeat.id) is ReplayStatus.FINISHED
+    assert resolve(lab.store, "target@last").replay.id == first.id
+
+
+def test_since_when_is_told_by_the_replays_before(lab: Lab) -> None:
+    baseline = blessed(lab)
+    good = lab.run()
+    lab.judge(good)
+    bad = [lab.run(options=NOISE) for _ in range(2)]
+    told = [lab.judge(replay).since for replay in bad]
+    assert [(s.last_good, s.first_bad) for s in told] == [(good.id, bad[0].id)] * 2
+    lab.store.baselines.revert("target", baseline.device_class, "tester", "none", None)
+    assert lab.judge(lab.run()).since.first_bad is None
 
 
 def test_below_bitwise_a_replay_repeats_and_a_change_is_confirmed_by_its_verdict(lab: Lab) -> None:

@@ -224,12 +224,18 @@ def parted(movement: float | None, *, top: bool = True) -> Comparison:
         (parted(0.6), ChangeClass.ROUNDING),  # an honest flip, just beyond F, while twelve canaries are no farther
         (parted(1.1), ChangeClass.NATIVE_PATH_DEFECT),  # beyond twice F
         (parted(None), ChangeClass.NATIVE_PATH_DEFECT),  # to a token that was not even kept
-        (parted(1.1, top=False), ChangeClass.MODEL_OR_INPUT_CHANGE),  # a processor chose, whatever rounding did
+        (parted(1.1, top=False), ChangeClass.ROUNDING),  # a processor chose as it always did: D of raw logits is moot
     ],
 )
 def test_what_a_flip_says_beside_a_calm_reference(native: Comparison, expected: ChangeClass) -> None:
     evidence = calm(distances=far(6, 12, 1.05), native=FLOORS)
     assert word(evidence, native) is expected
+
+
+def test_a_token_beside_the_arg_max_where_the_model_section_changed_was_chosen_otherwise() -> None:
+    evidence = calm(distances=far(6, 12, 1.05), native=FLOORS, model=Equality.DIFFERENT)
+    assert word(evidence, parted(0.1, top=False)) is ChangeClass.MODEL_OR_INPUT_CHANGE
+    assert word(evidence, parted(0.6)) is ChangeClass.ROUNDING
 
 
 def test_canaries_that_moved_must_have_been_asked_of_the_reference() -> None:
