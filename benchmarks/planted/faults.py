@@ -87,7 +87,9 @@ def _process(model: Model) -> Iterator[Change]:
     yield _fault("kv-fp8-cache", what, model.path(0), classes=native, patch="kv_fp8_cache")
     what = "keys and values rounded to fp8 in every forward"
     yield _fault("kv-fp8", what, model.path(0), classes=native, patch="kv_fp8")
-    yield _fault("split-k", "head in 4 chunks, partial sums in bfloat16", HEAD, classes=native, patch="split_k")
+    for name, chunks in (("split-k", 4), ("split-k-16", 16)):
+        what = f"head in {chunks} chunks, partial sums in bfloat16"
+        yield _fault(name, what, HEAD, classes=native, patch=name.replace("-", "_"))
 
 
 def _around(model: Model) -> Iterator[Change]:

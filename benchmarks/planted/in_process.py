@@ -1,6 +1,6 @@
 """Changes of the computation itself, made in a worker after its model is loaded. No switch of the product does this.
 
-The first three are defects of the native path; the others are what a server may do behind one's back.
+The first four are defects of the native path; the others are what a server may do behind one's back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from driftpin.trace.head import Declaration
 from driftpin.trace.probe import Shape
 from runner.engines import batching, bench
 
-CHUNKS = 4  # of the split head
 LARGEST = 448.0  # of fp8 e4m3
 
 
@@ -49,17 +48,22 @@ def kv_fp8(model: Any) -> None:
             module.register_forward_hook(lambda module, inputs, output: fp8(output))
 
 
-def split_k(model: Any) -> None:
+def split_k(model: Any, chunks: int = 4) -> None:
     """The head's sums are made in chunks whose partial sums are rounded to bfloat16."""
     head = model.get_output_embeddings()
 
     def forward(states: torch.Tensor) -> torch.Tensor:
         total = torch.zeros((), dtype=torch.bfloat16)
-        for part, weight in zip(states.chunk(CHUNKS, -1), head.weight.chunk(CHUNKS, -1), strict=True):
+        for part, weight in zip(states.chunk(chunks, -1), head.weight.chunk(chunks, -1), strict=True):
             total = total + linear(part, weight).to(torch.bfloat16)
         return total.to(states.dtype)
 
     head.forward = forward
+
+
+def split_k_16(model: Any) -> None:
+    """The same in sixteen chunks."""
+    split_k(model, 16)
 
 
 def batched(model: Any) -> None:
@@ -92,5 +96,5 @@ def static_hidden(model: Any) -> None:
 
 
 PATCHES: dict[str, Callable[[Any], None]] = {
-    made.__name__: made for made in (kv_fp8_cache, kv_fp8, split_k, batched, padded, static_hidden)
+    made.__name__: made for made in (kv_fp8_cache, kv_fp8, split_k, split_k_16, batched, padded, static_hidden)
 }

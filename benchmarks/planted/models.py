@@ -65,6 +65,7 @@ def _tiny(kind: str) -> Callable[[Model, Path], Path]:
             shutil.rmtree(fresh, ignore_errors=True)
             tiny.BUILDERS[kind](fresh, model.blocks)
             _as_dtype(fresh, model.dtype)
+            _readable_everywhere(fresh)
             fresh.replace(folder)
         return folder
 
@@ -80,9 +81,34 @@ def _as_dtype(folder: Path, dtype: str) -> None:
     weights = folder / "model.safetensors"
     tensors = {name: tensor.to(DTYPES[dtype]) for name, tensor in load_file(weights).items()}
     save_file(tensors, weights, metadata={"format": "pt"})
-    config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
-    text = json.dumps(config | {"dtype": dtype, "torch_dtype": dtype}, indent=2)
-    (folder / "config.json").write_text(text, "utf-8")
+    _write(folder / "config.json", _read(folder / "config.json") | {"dtype": dtype, "torch_dtype": dtype})
+
+
+def _readable_everywhere(folder: Path) -> None:
+    """As published models are: what transformers 5 writes in a new form stands there in the old one too."""
+    config = _read(folder / "config.json")
+    rope = config["rope_parameters"]
+    bases = {name: part["rope_theta"] for name, part in rope.items() if isinstance(part, dict)}
+    if bases:
+        old = {"rope_theta": bases["full_attention"], "rope_local_base_freq": bases["sliding_attention"]}
+    else:
+        old = {"rope_theta": rope["rope_theta"]}
+    _write(folder / "config.json", config | old)
+    template = folder / "chat_template.jinja"
+    tokenizer = _read(folder / "tokenizer_config.json") | {"tokenizer_class": "PreTrainedTokenizerFast"}
+    for name in ("backend", "extra_special_tokens"):
+        tokenizer.pop(name, None)
+    _write(folder / "tokenizer_config.json", tokenizer | {"chat_template": template.read_text("utf-8")})
+    template.unlink()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return value
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2), "utf-8")
 
 
 BUILDERS: dict[str, Callable[[Model, Path], Path]] = {
