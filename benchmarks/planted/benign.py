@@ -28,7 +28,7 @@ AMX = "amx_tile"
 
 def benign(model: Model, pairs: Path | None) -> list[Change]:
     """Every benign change for a model; `pairs` holds overlay folders of other library versions."""
-    return [*_attention(), *_caps(), *_aten(model), *_shapes(), *_libraries(pairs)]
+    return [*_attention(), *_caps(), *_aten(model), *_shapes(), *_libraries(model, pairs)]
 
 
 def _calm(name: str, what: str, expected: Expected = CALM, kind: Kind = Kind.BENIGN, **parts: Any) -> Change:
@@ -78,13 +78,16 @@ def _shapes() -> Iterator[Change]:
     yield _calm("static-hidden", "static cache, undeclared", recipe={"cache": "static"}, patch="static_hidden")
 
 
-def _libraries(pairs: Path | None) -> Iterator[Change]:
-    """Other versions of transformers with the same torch."""
+def _libraries(model: Model, pairs: Path | None) -> Iterator[Change]:
+    """Other versions of transformers with the same torch; one that is older than the model must refuse it."""
     for folder in sorted(pairs.iterdir()) if pairs and pairs.is_dir() else ():
         for installed in sorted(folder.glob("transformers-*.dist-info")):
             version = installed.name.removeprefix("transformers-").removesuffix(".dist-info")
             variables = {"PYTHONPATH": str(folder.resolve())}
-            yield _calm(f"transformers-{version}", f"transformers {version}", variables=variables)
+            known = tuple(int(part) for part in version.split(".")[:2]) >= model.since
+            what = f"transformers {version}" + ("" if known else " (does not know the model)")
+            expected, kind = (CALM, Kind.BENIGN) if known else (REFUSED, Kind.REFUSED)
+            yield _calm(f"transformers-{version}", what, expected, kind, variables=variables)
 
 
 def cpu_flags() -> frozenset[str]:

@@ -25,6 +25,7 @@ class Model:
     blocks: int
     merge: str = ""  # of its tokenizer, used by the canaries; "" for a tokenizer without merges
     experts: bool = False
+    since: tuple[int, int] = (4, 0)  # version of transformers that brought the architecture
 
     def path(self, block: int) -> str:
         """The module path of a block."""
@@ -122,7 +123,7 @@ MODELS = (
     Model(id="smollm2-f32", dtype="float32", **SMOL),
     Model(id="llama-bf16", dtype="bfloat16", build="llama", **TINY),
     Model(id="llama-f32", dtype="float32", build="llama", **TINY),
-    Model(id="qwen3-bf16", dtype="bfloat16", build="qwen3", **TINY),
-    Model(id="gemma3-bf16", dtype="bfloat16", build="gemma3", **TINY),
+    Model(id="qwen3-bf16", dtype="bfloat16", build="qwen3", since=(4, 51), **TINY),
+    Model(id="gemma3-bf16", dtype="bfloat16", build="gemma3", since=(4, 50), **TINY),
     Model(id="mixture-bf16", dtype="bfloat16", build="mixture", experts=True, **TINY),
 )

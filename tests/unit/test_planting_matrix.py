@@ -164,6 +164,16 @@ def test_other_library_versions_are_overlays_found_by_their_own_name(tmp_path: P
     (tmp_path / "old" / "transformers-4.57.6.dist-info").mkdir(parents=True)
     found = next(c for c in benign_changes.benign(named("llama-bf16"), tmp_path) if c.id == "transformers-4.57.6")
     assert found.variables == {"PYTHONPATH": str((tmp_path / "old").resolve())}
+    assert found.kind is Kind.BENIGN
+
+
+def test_a_version_older_than_the_architecture_must_refuse_it(tmp_path: Path) -> None:
+    (tmp_path / "old" / "transformers-4.50.1.dist-info").mkdir(parents=True)
+    kinds = {
+        name: next(c.kind for c in benign_changes.benign(named(name), tmp_path) if c.id == "transformers-4.50.1")
+        for name in ("gemma3-bf16", "qwen3-bf16")
+    }
+    assert kinds == {"gemma3-bf16": Kind.BENIGN, "qwen3-bf16": Kind.REFUSED}
 
 
 def test_the_table_shows_every_row_and_tells_misses_with_their_size(tmp_path: Path) -> None:
