@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.planted.benign import benign
-from benchmarks.planted.change import ALONE, EAGER, Change, Kind
+from benchmarks.planted.change import ALONE, EAGER, Change
 from benchmarks.planted.faults import faults
 from benchmarks.planted.grade import grade
 from benchmarks.planted.measure import Garden, judged_again, measure
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("action", nargs="?", choices=["run", "judge", "table", "list"], default="run")
     made.add_argument("--models", default=",".join(model.id for model in MODELS))
     made.add_argument("--changes", default="*", help="patterns of change ids, separated by commas")
-    made.add_argument("--beside", default=f"{ALONE},{EAGER}", help="faults alone, on eager attention, or both")
+    made.add_argument("--beside", default=f"{ALONE},{EAGER}", help="changes alone, on eager attention, or both")
     made.add_argument("--half", default=Half.HELD.value, help="held, fit, or held,fit")
     made.add_argument("--canaries", type=int, help="the first so many of each half")
     made.add_argument("--arms", choices=["native", "both"], default="both", help="native: no reference replays")
@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def chosen(asked: argparse.Namespace, model: Model) -> list[Change]:
-    """Benign changes, then each fault alone and on eager attention, next to each other so that it is planted once."""
+    """Benign changes, then faults, each alone and on eager attention, next to each other so that it is planted once."""
     patterns = asked.changes.split(",")
     wanted = [c for c in [*benign(model, asked.pairs), *faults(model)] if _named(c.id, patterns)]
     besides = asked.beside.split(",")
@@ -75,9 +75,9 @@ def chosen(asked: argparse.Namespace, model: Model) -> list[Change]:
 
 
 def _beside(change: Change, besides: Sequence[str]) -> Iterator[Change]:
-    if change.kind is not Kind.FAULT or ALONE in besides:
+    if ALONE in besides:
         yield change
-    if change.kind is Kind.FAULT and EAGER in besides:
+    if EAGER in besides and not change.attends:
         yield change.on_eager()
 
 

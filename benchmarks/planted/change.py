@@ -51,6 +51,12 @@ class Change:
     patch: str | None = None  # a patch of `in_process`, native arm only
     beside: str = ALONE
 
+    @property
+    def attends(self) -> bool:
+        """It is about attention itself or about nothing at all: on eager it would be another row's double."""
+        quiet = not (self.recipe or self.variables or self.plant or self.patch)
+        return quiet or not {"attention", "sdpa"}.isdisjoint(self.recipe)
+
     def on_eager(self) -> Change:
         """The same on top of eager attention, a benign change of the stack."""
         return replace(self, recipe={**self.recipe, "attention": "eager"}, beside=EAGER)

@@ -16,6 +16,7 @@ HEADER = (
 SHORT = {"rounding": "rounding", "native_path_defect": "native path", "model_or_input_change": "model or input"}
 PARTS = (
     ("Benign changes", (Kind.BENIGN, Kind.REFUSED), ALONE),
+    ("Benign changes on top of eager attention", (Kind.BENIGN, Kind.REFUSED), EAGER),
     ("Faults alone", (Kind.FAULT,), ALONE),
     ("Faults on top of eager attention", (Kind.FAULT,), EAGER),
 )

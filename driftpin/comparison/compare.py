@@ -24,7 +24,7 @@ from driftpin.trace.probe import Probe, Shape, TraceKey
 from driftpin.trace.text import TraceText
 from driftpin.trace.traceset import Entry
 
-VERSION = 2  # of the facts; cached comparisons carry it
+VERSION = 3  # of the facts; cached comparisons carry it
 
 
 class EmptyComparisonError(DriftpinError):

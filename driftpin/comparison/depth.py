@@ -57,13 +57,23 @@ def _prefill(pair: Aligned) -> tuple[None, int] | None:
 
 
 def _cells(pair: Aligned, until: int | None) -> tuple[int, int] | None:
-    """Recorded position and block of the first differing cell."""
+    """Recorded position and block of the first differing cell.
+
+    By position first: what comes later in a text reaches nothing before it. Not so a number that is not finite: zero
+    times NaN is NaN, so masked attention carries it to earlier positions, and only the order of blocks is left.
+    """
     a, b = pair.a, pair.b
     length = min(a.cells.shape[1], b.cells.shape[1])
     if until is not None:
         length = max(0, min(length, until - a.first_position))
-    differing = np.argwhere((a.cells[:, :length] != b.cells[:, :length]).T)  # rows of (position, block)
-    return (int(differing[0][0]), int(differing[0][1])) if len(differing) else None
+    differing = a.cells[:, :length] != b.cells[:, :length]  # [L, P]
+    if not differing.any():
+        return None
+    if (differing & (b.nonfinite[:, :length] > 0)).any():
+        row, position = (int(at) for at in np.argwhere(differing)[0])
+    else:
+        position, row = (int(at) for at in np.argwhere(differing.T)[0])
+    return position, row
 
 
 def _ratio(pair: Aligned, row: int, position: int) -> float | None:

@@ -58,7 +58,8 @@ class Movement:
 class Depth:
     """Where, by bits, two traces part: the earliest position and there the earliest block whose output differs.
 
-    Every earlier position agreed in every block, and so did the block's inputs at that position.
+    Every earlier position agreed in every block, and so did the block's inputs at that position. Where numbers that
+    are not finite spread, it is the earliest block, and there the earliest position.
     """
 
     block: str | None  # None: every block agrees, the difference lies behind the last one (final norm or head)

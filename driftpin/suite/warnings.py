@@ -12,7 +12,7 @@ from driftpin.suite.pattern import compile_pattern
 CHARACTERS_PER_TOKEN = 4  # of English under a vocabulary of about 50,000
 LONG_PROMPT = 256  # tokens: beyond, several kernels pick other block sizes
 MANY_TOKENS = 2_000  # generated per replay: over a minute for a small model on two cores
-FEW_CANARIES = 5
+FEW_CANARIES = 8  # 2^-8 is below the half percent that each of two sign tests has: see driftpin.verdict.evidence
 
 _gap = partial(Finding, kind=FindingKind.GAP, level=Level.WARNING)
 _slowness = partial(Finding, kind=FindingKind.SLOW, level=Level.WARNING)

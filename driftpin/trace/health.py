@@ -46,9 +46,12 @@ def is_one_token(head: Head) -> bool:
 
 
 def first_nonfinite_block(layers: Layers) -> tuple[str, int] | None:
-    """Module path and sequence position of the earliest non-finite hidden state, by position, then by block."""
-    hit = np.argwhere(layers.nonfinite.T > 0)  # [n, 2] of (position, block)
+    """Module path of the earliest block with a non-finite hidden state, and its first sequence position there.
+
+    By block, then by position: masked attention carries a NaN back to positions before the one where it arose.
+    """
+    hit = np.argwhere(layers.nonfinite > 0)  # [n, 2] of (block, position)
     if not len(hit):
         return None
-    position, block = hit[0]
+    block, position = hit[0]
     return layers.blocks[block], int(position) + layers.first_position

@@ -16,6 +16,7 @@ from driftpin.trace.health import Ill
 from driftpin.verdict.evidence import ReferenceEvidence, SignTest, sign_tests
 from driftpin.verdict.floors import SHIFT
 from driftpin.verdict.outcome import CanaryVerdict, Outcome, tie_limit
+from driftpin.verdict.router_tie import only_ties
 
 FAR = 2.0  # pair movement in F, or distance in baseline distances, that rounding does not reach
 ONE = 2.5  # shift limits (five yardsticks) that a single canary may reach before it speaks for itself
@@ -79,8 +80,8 @@ def _word(
         return ChangeClass.NATIVE_PATH_DEFECT, sentence
     if far := _far_flip(comparison, evidence):
         return ChangeClass.NATIVE_PATH_DEFECT, f"the reference stayed calm, while {far}"
-    if weak := _weak(comparison, tests):
-        return weak
+    if unsure := _doubtful(tests) or _weak(tests):
+        return unsure
     return ChangeClass.ROUNDING, _calm_sentence(evidence, tests)
 
 
@@ -93,20 +94,29 @@ def _unpaired(comparison: Comparison, evidence: ReferenceEvidence) -> str | None
 
 
 def _far_flip(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
-    """A token that parted by more than twice what rounding moves a pair by, or to one that was not even kept."""
+    """A token that parted by more than twice what rounding moves a pair by, or to one that was not even kept.
+
+    Not behind a router that fell the other way at a tie: another expert moves logits by a jump of any width.
+    """
     if evidence.native is None:
         return None
     for trace in comparison.changed:
         at = trace.divergence
-        if at is None or not at.both_top:
+        if at is None or not at.both_top or only_ties(trace.routing):
             continue
         if at.movement is None or abs(at.movement) > FAR * tie_limit(at, evidence.native):
             return f"{trace.key.canary} parts by far more than rounding moves two tokens"
     return None
 
 
-def _weak(comparison: Comparison, tests: Sequence[SignTest]) -> str | None:
-    """Where the tests could not have spoken, a flip or a much greater distance is no rounding on their silence."""
+def _doubtful(tests: Sequence[SignTest]) -> str | None:
+    """Farther in more canaries than chance explains, though not in enough to be sure."""
+    told = (_in_words(test) for test in tests if test.doubtful)
+    return next((f"{words}: too many for chance, too few to be sure; more canaries would tell" for words in told), None)
+
+
+def _weak(tests: Sequence[SignTest]) -> str | None:
+    """Where the tests could not have spoken, a much greater distance is no rounding on their silence."""
     if any(test.resolved and not test.powerless for test in tests):
         return None
     far = next((test for test in tests if test.resolved and test.ratio >= FAR and test.farther == test.asked), None)

@@ -17,7 +17,8 @@ from driftpin.environment.environment import Equality
 from driftpin.trace.probe import Probe
 from driftpin.verdict.floors import Floors
 
-ALPHA = 0.005  # of each of the two tests, one per probe
+ALPHA = 0.01  # of being wrong once, shared by the tests that could be asked: one per probe whose numbers moved
+DOUBT = 0.05  # a test above this is what chance does; between the two it is neither rounding nor a defect
 FARTHER = 1.2  # a ratio below is no defect, however many canaries agree: a thousand canaries would make 1.01 certain
 RESOLVED = 3.0  # baseline distance over the reference's own yardstick; below, the reference is no more precise
 
@@ -49,16 +50,22 @@ class SignTest:
     asked: int  # canaries whose distance changed at all; equal ones say nothing
     p_value: float  # probability of so many farther ones if both directions were equally likely
     resolved: bool  # the baseline's own distance stands above the reference's yardstick
+    alpha: float = ALPHA  # its share (Bonferroni): half where both probes moved
 
     @property
     def significant(self) -> bool:
         """Farther in so many canaries, and by so much, that rounding does not explain it."""
-        return self.resolved and self.p_value <= ALPHA and self.ratio >= FARTHER
+        return self.resolved and self.p_value <= self.alpha and self.ratio >= FARTHER
+
+    @property
+    def doubtful(self) -> bool:
+        """Too many farther for chance, too few to be sure."""
+        return self.resolved and self.p_value <= DOUBT and self.ratio >= FARTHER and not self.significant
 
     @property
     def powerless(self) -> bool:
         """So few canaries that even all of them together would not have been significant."""
-        return 0.5**self.asked > ALPHA
+        return 0.5**self.asked > self.alpha
 
 
 def sign_test(distances: Sequence[Distance], probe: Probe, floors: Floors | None) -> SignTest | None:
@@ -85,9 +92,10 @@ def at_least(farther: int, asked: int) -> float:
 
 
 def sign_tests(evidence: ReferenceEvidence) -> tuple[SignTest, ...]:
-    """Scores first, then decodes, which also pass through the key-value cache."""
-    tests = (sign_test(evidence.distances, probe, evidence.floors) for probe in (Probe.SCORE, Probe.DECODE))
-    return tuple(test for test in tests if test is not None)
+    """Scores first, then decodes, which also pass through the key-value cache; both share `ALPHA`."""
+    asked = (sign_test(evidence.distances, probe, evidence.floors) for probe in (Probe.SCORE, Probe.DECODE))
+    tests = [test for test in asked if test is not None]
+    return tuple(replace(test, alpha=ALPHA / len(tests)) for test in tests)
 
 
 def without(evidence: ReferenceEvidence | None, canaries: frozenset[str]) -> ReferenceEvidence | None:

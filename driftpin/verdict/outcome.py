@@ -11,6 +11,7 @@ from driftpin.comparison.facts import Comparison, Divergence, TraceComparison, U
 from driftpin.trace.health import Ill
 from driftpin.trace.probe import Probe, TraceKey
 from driftpin.verdict.floors import Floors
+from driftpin.verdict.router_tie import only_ties
 
 
 class Outcome(StrEnum):
@@ -216,7 +217,16 @@ def _flip_sentence(trace: TraceComparison, floors: Floors | None) -> str:
     if floors is not None and at.movement is not None:
         moved += f" against F = {tie_limit(at, floors):.3g}" + ("" if at.both_top else ", and not both were arg-maxes")
     margin = "" if at.baseline_margin is None else f", the baseline's margin there was {at.baseline_margin:.3g}"
-    return f"tokens part at output {at.position}: {at.baseline_text!r} became {at.candidate_text!r}; {moved}{margin}"
+    said = f"tokens part at output {at.position}: {at.baseline_text!r} became {at.candidate_text!r}; {moved}{margin}"
+    return said + _routed(trace)
+
+
+def _routed(trace: TraceComparison) -> str:
+    """Other experts before the divergence move logits by a jump, so they are said beside D."""
+    if trace.routing is None:
+        return ""
+    first, tie = trace.routing.first, " at a tie" if only_ties(trace.routing) else ""
+    return f"; a router chose other experts{tie} before it, first {first.module} at position {first.position}"
 
 
 def _numeric_sentence(trace: TraceComparison) -> str:

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from driftpin.comparison.facts import TraceComparison
 from driftpin.verdict.floors import STANDS_OUT, Floors
 from driftpin.verdict.place_value import ROUTER, How, Place, not_localisable, nowhere
+from driftpin.verdict.router_tie import at_a_tie
 
 RESOLUTION = 2.0**-23  # of a sketch: stands for a yardstick of zero where no block has another
 MOST = 1e12  # of a ratio, so that jumps between ratios are finite
 CREEPS = 2.0  # a ratio that grows by less from one block to the next is rounding that adds up
 FEW = 0.25  # a smaller share of canaries has to stand out STANDS_OUT times as far
-NEAR_TIE = 0.05  # share of positions with another expert: a router tie or two, not another router
 CALM_BLOCKS = "no single block stands out above its rounding yardstick"
 ROUNDING = "no block stands out above its rounding yardstick: rounding throughout"
 
@@ -106,7 +106,7 @@ def _near_tie(profile: Profile, blocks: Sequence[str]) -> bool:
     """The block's own router chose otherwise at hardly any position: what rounding does where experts nearly tie."""
     routing = profile.trace.routing
     own = routing.inside(blocks[profile.entry or 0]) if routing else None
-    return routing is not None and own is not None and own.count <= max(1.0, NEAR_TIE * routing.positions)
+    return routing is not None and own is not None and at_a_tie(own, routing.positions)
 
 
 def _place(profiles: Sequence[Profile], entered: Sequence[Profile], blocks: Sequence[str]) -> Place:

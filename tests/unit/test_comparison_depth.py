@@ -9,6 +9,7 @@ import pytest
 
 from driftpin.comparison.depth import depth
 from driftpin.comparison.facts import Depth
+from driftpin.trace.health import first_nonfinite_block
 from driftpin.trace.layers import Layers, quantise
 
 FIRST = 5  # sequence index of the first recorded position
@@ -57,6 +58,20 @@ def test_the_first_parting(changed: list[tuple[int, int]], block: str, position:
     place = found(layers(), layers(*changed))
     assert (place.block, place.index, place.position) == (block, BLOCKS.index(block), position + FIRST)
     assert place.blocks == 3
+
+
+def test_what_is_not_finite_enters_at_the_earliest_block_for_masked_attention_carries_it_back() -> None:
+    """Zero times NaN is NaN: block c shows it from the first position on, block b only where the fault acts."""
+    nonfinite = np.zeros((3, 4), np.int32)
+    nonfinite[1, 2:], nonfinite[2, :] = 8, 8
+    cells = ((1, 2), (1, 3), (2, 0), (2, 1), (2, 2), (2, 3))
+    place = found(layers(), replace(layers(*cells), nonfinite=nonfinite))
+    assert (place.block, place.position) == ("b", 2 + FIRST)
+    finite = found(layers(), replace(layers((0, 3), *cells), nonfinite=nonfinite))  # an overflow begins as a number
+    assert (finite.block, finite.position) == ("a", 3 + FIRST)
+    seen = replace(layers(*cells), nonfinite=nonfinite)
+    assert found(seen, replace(layers((2, 0)), nonfinite=nonfinite)).block == "b"  # it was there before as well
+    assert first_nonfinite_block(seen) == ("b", 2 + FIRST)
 
 
 def test_equal_cells_place_the_difference_behind_the_last_block() -> None:

@@ -20,6 +20,8 @@ from driftpin.suite import (
     suite_changes,
     suite_warnings,
 )
+from driftpin.suite.warnings import FEW_CANARIES
+from driftpin.verdict.evidence import ALPHA
 
 
 def suite(*canaries: Canary) -> Suite:
@@ -109,9 +111,13 @@ def test_checks_and_comments_are_no_part_of_what_the_model_is_asked() -> None:
     assert suite(asked).digest != suite(A).digest  # another revision all the same
 
 
+def test_few_canaries_are_those_that_no_sign_test_can_condemn() -> None:
+    assert 0.5**FEW_CANARIES <= ALPHA / 2 < 0.5 ** (FEW_CANARIES - 1)
+
+
 def test_a_poor_suite_is_told_what_it_misses() -> None:
     said = " ".join(suite_warnings(suite(Canary(id="a", prompt="hello"))))
-    for gap in ("longer than 256 tokens", "digits", "ASCII", "json_schema", "Fewer than 5"):
+    for gap in ("longer than 256 tokens", "digits", "ASCII", "json_schema", f"Fewer than {FEW_CANARIES}"):
         assert gap in said
 
 

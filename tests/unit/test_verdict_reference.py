@@ -10,7 +10,15 @@ import pytest
 from store_samples import head as sample_head
 
 from driftpin.comparison.distance import Distance, distance
-from driftpin.comparison.facts import Comparison, Divergence, Movement, PromptDifference, TraceComparison
+from driftpin.comparison.facts import (
+    Comparison,
+    Divergence,
+    Movement,
+    PromptDifference,
+    Rerouted,
+    Routing,
+    TraceComparison,
+)
 from driftpin.environment.environment import Equality
 from driftpin.settings.policy import Policy
 from driftpin.trace.health import Ill
@@ -90,19 +98,47 @@ def test_a_thousand_canaries_a_hair_farther_are_rounding() -> None:
     assert not test.significant
 
 
-def test_seven_canaries_cannot_be_significant_and_that_is_known() -> None:
-    test = sign_test(far(7, 7, 9.0), Probe.SCORE, REFERENCE_FLOORS)
-    assert test is not None
-    assert (test.powerless, test.significant) == (True, False)
-    little, much = (diagnose(NATIVE, calm(distances=far(7, 7, by)), ()) for by in (1.5, 9.0))
+def test_six_canaries_cannot_be_significant_and_that_is_known() -> None:
+    six, seven = (sign_test(far(n, n, 9.0), Probe.SCORE, REFERENCE_FLOORS) for n in (6, 7))
+    assert six is not None
+    assert (six.powerless, six.significant) == (True, False)
+    assert seven is not None
+    assert (seven.powerless, seven.significant) == (False, True)
+    little, much = (diagnose(NATIVE, calm(distances=far(4, 4, by)), ()) for by in (1.5, 9.0))
     assert little is not None
     assert little.word is ChangeClass.ROUNDING
     assert "could not have shown more" in little.sentence
     assert much is not None  # nine times as far in all of them is no rounding on the silence of a test
     assert (much.word, much.absent) == (
         None,
-        "7 canaries are too few for the sign test, and all of them lie 9 times as far",
+        "4 canaries are too few for the sign test, and all of them lie 9 times as far",
     )
+
+
+def test_two_probes_that_moved_share_the_risk_of_being_wrong() -> None:
+    """p of 10 of 11 is 0.0059: enough where only decodes moved, not where scores were asked as well."""
+    decodes = far(10, 11, 3.0, Probe.DECODE)
+    assert word(calm(distances=decodes)) is ChangeClass.NATIVE_PATH_DEFECT
+    assert word(calm(distances=(*far(6, 12, 1.05), *decodes))) is None
+
+
+@pytest.mark.parametrize(
+    ("distances", "expected"),
+    [
+        (far(10, 12, 1.5), None),  # p = 0.019: chance hardly does it
+        (far(9, 12, 1.5), ChangeClass.ROUNDING),  # p = 0.073
+        (far(10, 12, 1.15), ChangeClass.ROUNDING),  # by less than the least that could be a defect
+        (far(11, 12, 1.5), ChangeClass.NATIVE_PATH_DEFECT),  # p = 0.0032
+    ],
+)
+def test_between_chance_and_certainty_there_is_no_word(
+    distances: tuple[Distance, ...], expected: ChangeClass | None
+) -> None:
+    found = diagnose(NATIVE, calm(distances=distances), ())
+    assert found is not None
+    assert found.word is expected
+    if expected is None:
+        assert "too many for chance, too few to be sure; more canaries would tell" in found.sentence
 
 
 def test_a_reference_no_more_precise_than_the_target_measures_no_distance() -> None:
@@ -230,6 +266,28 @@ def parted(movement: float | None, *, top: bool = True) -> Comparison:
 def test_what_a_flip_says_beside_a_calm_reference(native: Comparison, expected: ChangeClass) -> None:
     evidence = calm(distances=far(6, 12, 1.05), native=FLOORS)
     assert word(evidence, native) is expected
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ((1, 1), ChangeClass.ROUNDING),  # at a tie another expert works on a token: a jump as wide as experts differ
+        ((1, 2), ChangeClass.ROUNDING),  # 2 of 40 positions
+        ((1, 3), ChangeClass.NATIVE_PATH_DEFECT),  # a router that chooses otherwise all over the text is no tie
+    ],
+)
+@pytest.mark.parametrize("movement", [1.1, None])
+def test_a_far_flip_behind_a_router_tie_accuses_nobody(
+    movement: float | None, counts: tuple[int, ...], expected: ChangeClass
+) -> None:
+    changed = tuple(Rerouted(module=f"layers.{n}.mlp", position=3, count=count) for n, count in enumerate(counts))
+    first, *others = parted(movement).changed
+    native = comparison(replace(first, routing=Routing(positions=40, changed=changed)), *others)
+    evidence = calm(distances=far(6, 12, 1.05), native=FLOORS)
+    assert word(evidence, native) is expected
+    said = next(c for c in canary_verdicts(native, FLOORS, {}) if c.canary == "c00").findings[0].why
+    tie = " at a tie" if expected is ChangeClass.ROUNDING else ""
+    assert f"a router chose other experts{tie} before it, first layers.0.mlp at position 3" in said
 
 
 def test_a_token_beside_the_arg_max_where_the_model_section_changed_was_chosen_otherwise() -> None:
