@@ -32,7 +32,10 @@ class Progress(Protocol):
     """Who listens to the steps of a replay."""
 
     def __call__(self, event: str, **facts: Any) -> None:
-        """`loading`, `planned` (executions), `done` (key, measured), `finished`."""
+        """`loading`, `planned` (executions), `block` (done, of), `done` (key, measured), `finished`.
+
+        `block` only where the reference arm loads them one by one.
+        """
 
 
 class Execution:
@@ -126,9 +129,12 @@ class Execution:
         foreseen = False
         for key in self._keys():
             if key.probe is Probe.SCORE and not foreseen:
-                engine.foresee(self._scores())
+                engine.foresee(self._scores(), self._blocks)
                 foreseen = True
             self._execute(engine, key)
+
+    def _blocks(self, done: int, of: int) -> None:
+        self.progress("block", done=done, of=of)
 
     def _scores(self) -> list[ScoreRequest]:
         found = []

@@ -66,6 +66,10 @@ def progress(title: str) -> Iterator[Listener]:
         def listener(event: Mapping[str, Any]) -> None:
             if event["event"] == "planned":
                 bar.update(task, total=event["executions"], description=plain(title))
+            elif event["event"] == "block":
+                through = event["done"] < event["of"]
+                said = f", block {event['done'] + 1} of {event['of']}" if through else ""
+                bar.update(task, description=f"{plain(title)}{said}")
             elif event["event"] == "done":
                 bar.advance(task)
 

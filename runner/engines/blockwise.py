@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from runner.engines.bench import Run, Scoring
+from runner.engines.protocol import Told, untold
 from runner.engines.stubs import Call, Output, apart, like, standing_in, states_of
 from runner.piecewise import Pieces
 
@@ -69,7 +70,7 @@ class Blockwise:
         self._enter(self._pieces.load(self._paths[0]), Passage(scoring=make()))
 
     @torch.inference_mode()
-    def run(self, makers: Sequence[Maker]) -> list[Outcome]:
+    def run(self, makers: Sequence[Maker], told: Told = untold) -> list[Outcome]:
         """The outcome of each score, in order. One that fails spoils no other; what fails for all is raised."""
         passages = [_passage(make) for make in makers]
         going = [passage for passage in passages if isinstance(passage, Passage)]
@@ -79,6 +80,7 @@ class Blockwise:
                     passage.attempt(partial(self._enter, block))
                 for passage in going:
                     passage.attempt(partial(self._through, block, number))
+            told(number + 1, len(self._paths))
             if all(passage.error for passage in going):
                 break
         for passage in going:

@@ -29,7 +29,7 @@ from driftpin.trace.text import TraceText
 from driftpin.trace.traceset import Trace
 from runner.engines.fake_faults import BLOCKS, VOCAB, Faults
 from runner.engines.fake_model import END, FINER, GRID, HIDDEN, FakeModel, natively, perturbed
-from runner.engines.protocol import Rendered, ScoreRequest
+from runner.engines.protocol import Rendered, ScoreRequest, Told, untold
 from runner.engines.reference import no_decode
 from runner.recording.rows import head_arrays
 
@@ -106,7 +106,7 @@ class FakeEngine:
         stop = StopReason.END if ids[-1] == END else StopReason.LENGTH
         return self._trace(key, canary, rendered, output, np.stack(rows), np.asarray(greedy, np.uint8), stop)
 
-    def foresee(self, requests: Sequence[ScoreRequest]) -> None:
+    def foresee(self, requests: Sequence[ScoreRequest], told: Told = untold) -> None:
         """Every score is a forward of its own."""
 
     def score(self, key: TraceKey, canary: Canary, rendered: Rendered, output_ids: Sequence[int]) -> Trace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,6 +30,13 @@ class ScoreRequest:
     output_ids: tuple[int, ...]
 
 
+Told = Callable[[int, int], None]  # pieces of the model that are through, and how many there are
+
+
+def untold(done: int, of: int) -> None:
+    """Nobody wants to know."""
+
+
 class Engine(Protocol):
     """One loaded model in one process, in one arm. Methods are called in the order in which they stand here.
 
@@ -54,11 +61,11 @@ class Engine(Protocol):
     def decode(self, key: TraceKey, canary: Canary, rendered: Rendered) -> Trace:
         """Greedy generation in the declared shape, through the model's ordinary `generate`."""
 
-    def foresee(self, requests: Sequence[ScoreRequest]) -> None:
+    def foresee(self, requests: Sequence[ScoreRequest], told: Told = untold) -> None:
         """Every score that will be asked for, in that order; most engines need not know it.
 
-        One that loads its model piece by piece does so once for all of them. It measures nothing yet: what goes wrong
-        is told by `score`.
+        One that loads its model piece by piece does so once for all of them, within the first `score`, and says how
+        far it is. It measures nothing yet: what goes wrong is told by `score`.
         """
 
     def score(self, key: TraceKey, canary: Canary, rendered: Rendered, output_ids: Sequence[int]) -> Trace:

@@ -28,7 +28,7 @@ from runner.engines.blockwise import Blockwise, Outcome
 from runner.engines.caches import static_length
 from runner.engines.foreseen import Foreseen
 from runner.engines.observer import observe_score, observer_check
-from runner.engines.protocol import Rendered, ScoreRequest
+from runner.engines.protocol import Rendered, ScoreRequest, Told, untold
 from runner.engines.reference import Choice, Way, asked_way, choose, no_decode
 from runner.engines.remembered import Remembered
 from runner.loading import Loaded, device_of, load_model
@@ -59,6 +59,7 @@ class TransformersEngine:
         self._pieces: Pieces | None = None  # where it runs block by block
         self._blockwise: Blockwise | None = None
         self._foreseen = Foreseen(self._measure_foreseen)
+        self._told: Told = untold
 
     def load(self) -> None:
         """Switches first, then weights, then the sampling mode, then a trial call of the pinned attention."""
@@ -129,9 +130,10 @@ class TransformersEngine:
             made = runs.decode(_ready(self._bench), rendered.ids, key.shape, self._arguments(canary.settings))
         return self._trace(key, canary, rendered, made)
 
-    def foresee(self, requests: Sequence[ScoreRequest]) -> None:
+    def foresee(self, requests: Sequence[ScoreRequest], told: Told = untold) -> None:
         """Of use only where the model is loaded block by block: then once for all of them."""
         self._foreseen.foresee(requests)
+        self._told = told
 
     def score(self, key: TraceKey, canary: Canary, rendered: Rendered, output_ids: Sequence[int]) -> Trace:
         """One teacher-forced forward over the prompt and all given outputs but the last."""
@@ -161,7 +163,7 @@ class TransformersEngine:
         return Scoring(_ready(self._bench), request.rendered.ids, key.shape, request.output_ids, limit, key.repeat)
 
     def _measure_foreseen(self, requests: Sequence[ScoreRequest]) -> Sequence[Outcome]:
-        return _ready(self._blockwise).run([partial(self._scoring, request) for request in requests])
+        return _ready(self._blockwise).run([partial(self._scoring, request) for request in requests], self._told)
 
     def _prepared(self, model: Any, tokenizer: Any) -> Bench:
         config, sampling = model.generation_config, _ready(self._sampling)

@@ -54,7 +54,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     events: list[Any] = []
     score, decode = FakeEngine.score, FakeEngine.decode
 
-    def foresee(self: FakeEngine, requests: Sequence[ScoreRequest]) -> None:
+    def foresee(self: FakeEngine, requests: Sequence[ScoreRequest], told: object) -> None:
         events.append(list(requests))
 
     def scoring(self: FakeEngine, key: Any, canary: Any, rendered: Any, output_ids: Any) -> Any:
@@ -125,6 +125,23 @@ def test_both_ways_leave_one_trace_set_and_say_which_they_were(sqlite_store: Sto
     heads = sqlite_store.traces.heads([e for e in sqlite_store.traces.set(found["whole"].trace_set).entries if e.head])
     assert {head.dtype for head in heads.values()} == {"float32"}
     assert len(heads) == 2 * (1 + SEEDS)
+
+
+def test_block_by_block_says_how_far_it_is_before_the_first_score_is_there(
+    sqlite_store: Store, llama_folder: Path
+) -> None:
+    recipe = Recipe(engine="transformers", model="tiny", path=str(llama_folder), threads=1)
+    lab = Lab(store=sqlite_store, recipe=recipe, suite=SUITE)
+    native = lab.run(Plan())
+    steps: list[Any] = []
+
+    def listen(event: str, **facts: Any) -> None:
+        steps.append((facts["done"], facts["of"]) if event == "block" else event)
+
+    queued = lab.queue(beside(native), options={"reference": "block_by_block"})
+    assert run_replay(sqlite_store, queued.id, listen) is ReplayStatus.FINISHED
+    blocks = [(n, 4) for n in (1, 2, 3, 4)]
+    assert steps == ["loading", "planned", *blocks, *(["done"] * len(SUITE.canaries) * (1 + SEEDS)), "finished"]
 
 
 def test_a_model_that_cannot_run_in_blocks_fails_the_replay_with_the_reason(
