@@ -12,6 +12,7 @@ from driftpin.trace.plan import BASELINE, Plan
 from driftpin.trace.probe import Arm, Probe, Shape
 from driftpin.verdict.quorum import Quorum
 from driftpin.workflow.bless import blessing_plan
+from driftpin.workflow.bundled import BundledReference
 from driftpin.workflow.order import Order
 from driftpin.workflow.refer import wanted
 
@@ -53,10 +54,18 @@ def dry(store: Store, order: Order, plan: Plan) -> dict[str, Any]:
         "canaries": len(order.suite.canaries),
         "plan": plan.to_json(),
         "executions": count,
-        "reference_executions": len(order.suite.canaries) if wanted(order.operations) else 0,
+        "reference_executions": len(order.suite.canaries) if _would_refer(store, order) else 0,
         "estimated_seconds": None if per_execution is None else round(per_execution * count, 1),
         "estimated_from": None if per_execution is None else "the last finished replay of this target",
     }
+
+
+def _would_refer(store: Store, order: Order) -> bool:
+    """The target has a reference arm, and one of its current baselines has scores to hold it against."""
+    every = store.baselines.list(order.target) if wanted(order.operations) else ()
+    current = {b.device_class: store.baselines.current(order.target, b.device_class) for b in every}
+    bundles = (store.baselines.bundle(baseline) for baseline in current.values() if baseline is not None)
+    return any(BundledReference.from_json(bundle.get("reference")).trace_set for bundle in bundles)
 
 
 def _seconds_per_execution(store: Store, target: str) -> float | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from replaying import Lab, run_here
+from replaying import TARGET, Lab, run_here
 
 from driftpin.cli.app import run
 from driftpin.environment.environment import Section
@@ -268,3 +268,21 @@ def test_the_command_line_runs_it_and_says_the_word(tmp_path: Path, capsys: pyte
     for label in ("shift", "class", "where", "because", "ruled out: ", "microprobes: ", "next"):
         assert label in screen
     assert "native path defect: the reference stayed calm" in screen
+
+
+@pytest.mark.parametrize("reference", ["auto", "never"])
+def test_a_dry_run_announces_references_only_where_a_baseline_could_answer(lab: Lab, reference: str) -> None:
+    from driftpin.workflow.order import Order
+    from driftpin.workflow.plans import dry, replay_plan
+
+    operations = {**lab.operations, "probes": ["decode", "score"], "reference": reference}
+    order = Order(target=TARGET, recipe=RECIPE, operations=operations, suite_name="s", suite=SUITE)
+
+    def announced() -> Any:
+        return dry(lab.store, order, replay_plan(operations))["reference_executions"]
+
+    assert announced() == 0
+    lab.bless()  # without reference scores
+    assert announced() == 0
+    blessed(lab)
+    assert announced() == (0 if reference == "never" else len(SUITE.canaries))
