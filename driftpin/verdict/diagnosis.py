@@ -102,7 +102,7 @@ def _far_flip(comparison: Comparison, evidence: ReferenceEvidence) -> str | None
         return None
     for trace in comparison.changed:
         at = trace.divergence
-        if at is None or not at.both_top or only_ties(trace.routing):
+        if at is None or not at.both_top or only_ties(trace.routing, evidence.native):
             continue
         if at.movement is None or abs(at.movement) > FAR * tie_limit(at, evidence.native):
             return f"{trace.key.canary} parts by far more than rounding moves two tokens"

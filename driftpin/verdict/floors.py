@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from driftpin.comparison.deviation import deviation
+from driftpin.comparison.routing import routing
 from driftpin.comparison.tokens import movement, top_pair_movements
 from driftpin.trace.head import Head
 from driftpin.trace.layers import Layers
@@ -32,6 +33,7 @@ class Floors:
     blocks: Mapping[str, float]  # relative deviation by module path, the largest over canaries and seeds
     samples: int  # pair movements that the quantile was taken of
     seeds: int
+    routers: Mapping[str, float] = field(default_factory=dict)  # share of positions with other experts, as `blocks`
 
     def to_json(self) -> dict[str, Any]:
         """As kept in a bundle."""
@@ -42,6 +44,7 @@ class Floors:
             "blocks": dict(self.blocks),
             "samples": self.samples,
             "seeds": self.seeds,
+            "routers": dict(self.routers),
         }
 
     @classmethod
@@ -129,6 +132,7 @@ def floors_of(pairs: Sequence[Perturbed], seeds: int) -> Floors | None:
         blocks=_blocks(pairs),
         samples=len(pooled),
         seeds=seeds,
+        routers=_routers(pairs),
     )
 
 
@@ -140,3 +144,15 @@ def _blocks(pairs: Sequence[Perturbed]) -> dict[str, float]:
         for block, ratio in deviation(pair.layers, pair.other_layers):
             largest[block] = max(ratio, largest.get(block, 0.0))
     return {block: ratio for block, ratio in largest.items() if np.isfinite(ratio)}
+
+
+def _routers(pairs: Sequence[Perturbed]) -> dict[str, float]:
+    largest: dict[str, float] = {}
+    for pair in pairs:
+        if pair.layers is None or pair.other_layers is None:
+            continue
+        largest = {**dict.fromkeys(pair.layers.expert_blocks, 0.0), **largest}
+        if (found := routing(pair.layers, pair.other_layers)) is not None:
+            for router in found.changed:
+                largest[router.module] = max(router.count / found.positions, largest[router.module])
+    return largest

@@ -218,14 +218,14 @@ def _flip_sentence(trace: TraceComparison, floors: Floors | None) -> str:
         moved += f" against F = {tie_limit(at, floors):.3g}" + ("" if at.both_top else ", and not both were arg-maxes")
     margin = "" if at.baseline_margin is None else f", the baseline's margin there was {at.baseline_margin:.3g}"
     said = f"tokens part at output {at.position}: {at.baseline_text!r} became {at.candidate_text!r}; {moved}{margin}"
-    return said + _routed(trace)
+    return said + _routed(trace, floors)
 
 
-def _routed(trace: TraceComparison) -> str:
+def _routed(trace: TraceComparison, floors: Floors | None) -> str:
     """Other experts before the divergence move logits by a jump, so they are said beside D."""
     if trace.routing is None:
         return ""
-    first, tie = trace.routing.first, " at a tie" if only_ties(trace.routing) else ""
+    first, tie = trace.routing.first, " at a tie" if only_ties(trace.routing, floors) else ""
     return f"; a router chose other experts{tie} before it, first {first.module} at position {first.position}"
 
 

@@ -56,7 +56,7 @@ def by_deviation(traces: Sequence[TraceComparison], floors: Floors | None) -> Pl
         return not_localisable(f"the stack changed, so bits say nothing, and {why}")
     blocks = [block for block, _ in profiled[0].deviation if block in floors.blocks]
     profiles = [_profile(trace, blocks, floors.blocks) for trace in profiled]
-    entered = _standing_out(profiles, blocks)
+    entered = _standing_out(profiles, blocks, floors)
     if not entered:
         return nowhere(_quiet(profiles, blocks, floors))
     return _place(profiles, entered, blocks)
@@ -90,7 +90,7 @@ def _profile(trace: TraceComparison, blocks: Sequence[str], yardstick: Mapping[s
     )
 
 
-def _standing_out(profiles: Sequence[Profile], blocks: Sequence[str]) -> list[Profile]:
+def _standing_out(profiles: Sequence[Profile], blocks: Sequence[str], floors: Floors) -> list[Profile]:
     """Those with an entry, if they are enough to be believed.
 
     A fault may show in few canaries (an expert that few tokens reach, a long context), so a few are believed where
@@ -99,14 +99,14 @@ def _standing_out(profiles: Sequence[Profile], blocks: Sequence[str]) -> list[Pr
     found = [profile for profile in profiles if profile.entry is not None]
     if len(found) >= FEW * len(profiles):
         return found
-    return [p for p in found if p.ratio > STANDS_OUT**2 and not _near_tie(p, blocks)]
+    return [p for p in found if p.ratio > STANDS_OUT**2 and not _near_tie(p, blocks, floors)]
 
 
-def _near_tie(profile: Profile, blocks: Sequence[str]) -> bool:
-    """The block's own router chose otherwise at hardly any position: what rounding does where experts nearly tie."""
+def _near_tie(profile: Profile, blocks: Sequence[str], floors: Floors) -> bool:
+    """The block's own router chose otherwise at no more positions than rounding does where experts nearly tie."""
     routing = profile.trace.routing
     own = routing.inside(blocks[profile.entry or 0]) if routing else None
-    return routing is not None and own is not None and at_a_tie(own, routing.positions)
+    return routing is not None and own is not None and at_a_tie(own, routing.positions, floors)
 
 
 def _place(profiles: Sequence[Profile], entered: Sequence[Profile], blocks: Sequence[str]) -> Place:
