@@ -15,6 +15,7 @@ from driftpin.comparison.distance import Distance
 from driftpin.comparison.facts import Comparison
 from driftpin.environment.environment import Equality
 from driftpin.trace.probe import Probe
+from driftpin.verdict.binomial import at_least
 from driftpin.verdict.floors import Floors
 
 ALPHA = 0.01  # of being wrong once, shared by the tests that could be asked: one per probe whose numbers moved
@@ -84,11 +85,6 @@ def sign_test(distances: Sequence[Distance], probe: Probe, floors: Floors | None
         p_value=at_least(farther, len(mine)),
         resolved=old / len(mine) > RESOLVED * yardstick,
     )
-
-
-def at_least(farther: int, asked: int) -> float:
-    """P(X >= farther) for X binomial(asked, 1/2): the one-sided sign test (Dixon and Mood 1946)."""
-    return float(sum(math.comb(asked, n) for n in range(farther, asked + 1)) / 2**asked)
 
 
 def sign_tests(evidence: ReferenceEvidence) -> tuple[SignTest, ...]:

@@ -6,13 +6,11 @@ jump is as wide as experts differ, whatever the size of the rounding. So such a 
 
 from __future__ import annotations
 
-import math
-
 from driftpin.comparison.facts import Rerouted, Routing
+from driftpin.verdict.binomial import at_least
 from driftpin.verdict.floors import QUANTILE, Floors
 
 NEAR_TIE = 0.05  # share of positions with another expert, where the baseline has measured none
-NEGLIGIBLE = 1e-12  # of a tail's terms
 
 
 def at_a_tie(router: Rerouted, positions: int, floors: Floors | None) -> bool:
@@ -30,22 +28,3 @@ def at_a_tie(router: Rerouted, positions: int, floors: Floors | None) -> bool:
 def only_ties(routing: Routing | None, floors: Floors | None) -> bool:
     """Some router chose otherwise, and none of them at more positions than ties explain."""
     return routing is not None and all(at_a_tie(router, routing.positions, floors) for router in routing.changed)
-
-
-def at_least(count: int, trials: int, share: float) -> float:
-    """P(X >= count) for X binomial(trials, share), summed from `count` up until terms no longer matter."""
-    if count <= share * trials:  # at or below the mean: no tail to speak of
-        return 1.0
-    if share <= 0:
-        return 0.0
-    total = 0.0
-    for hits in range(count, trials + 1):
-        term = math.exp(_log_choose(trials, hits) + hits * math.log(share) + (trials - hits) * math.log1p(-share))
-        total += term
-        if term < NEGLIGIBLE:  # terms beyond the mean fall ever faster
-            break
-    return total
-
-
-def _log_choose(trials: int, hits: int) -> float:
-    return math.lgamma(trials + 1) - math.lgamma(hits + 1) - math.lgamma(trials - hits + 1)

@@ -24,7 +24,7 @@ from driftpin.settings.policy import Policy
 from driftpin.trace.health import Ill
 from driftpin.trace.probe import Probe, TraceKey
 from driftpin.verdict.diagnosis import NO_REFERENCE, NOT_RUN, ChangeClass, diagnose
-from driftpin.verdict.evidence import ReferenceEvidence, at_least, farther_canaries, sign_test, sign_tests
+from driftpin.verdict.evidence import ReferenceEvidence, farther_canaries, sign_test, sign_tests
 from driftpin.verdict.floors import Floors
 from driftpin.verdict.judge import Circumstances, judge
 from driftpin.verdict.kind import VerdictKind
@@ -74,13 +74,6 @@ def word(evidence: ReferenceEvidence | None, native: Comparison = NATIVE) -> Cha
     found = diagnose(native, evidence, canary_verdicts(native, FLOORS, farther_canaries(evidence)))
     assert found is not None
     return found.word
-
-
-@pytest.mark.parametrize(
-    ("farther", "asked", "p"), [(12, 12, 1 / 4096), (11, 12, 13 / 4096), (7, 12, 1586 / 4096), (0, 3, 1.0), (1, 1, 0.5)]
-)
-def test_the_sign_test_is_the_binomial_tail(farther: int, asked: int, p: float) -> None:
-    assert at_least(farther, asked) == pytest.approx(p)
 
 
 def test_eleven_of_twelve_farther_by_half_is_significant_and_seven_are_not() -> None:
