@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import scaled_dot_product_attention
 
 from driftpin.errors import CannotMeasureError, ConfigError
 from driftpin.settings.recipe import Recipe
@@ -72,17 +72,28 @@ def prove_attention(
     return name
 
 
+class _Attention(nn.Module):
+    """What transformers' call looks at in an attention module."""
+
+    is_causal = True
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        if groups > 1:
+            self.num_key_value_groups = groups
+
+
 def _trial(
     device: str, dtype: torch.dtype, heads: tuple[int, int], sizes: tuple[int, int, int], *, masked: bool
 ) -> None:
+    """Through transformers' own call: whether it repeats the key heads or leaves that to the kernel is its business."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward  # noqa: PLC0415 - start-up time
+
     queries, length, head_dim = sizes
     query = torch.zeros(1, heads[0], queries, head_dim, dtype=dtype, device=device)
     key = torch.zeros(1, heads[1], length, head_dim, dtype=dtype, device=device)
     mask = torch.ones(1, 1, queries, length, dtype=torch.bool, device=device) if masked else None
-    causal = queries > 1 and not masked
-    # transformers repeats the key heads itself unless the kernel takes fewer of them: torch >= 2.5 has enable_gqa
-    grouped = {"enable_gqa": True} if heads[0] != heads[1] else {}
-    scaled_dot_product_attention(query, key, key, attn_mask=mask, is_causal=causal, **grouped)
+    sdpa_attention_forward(_Attention(heads[0] // heads[1]), query, key, key, mask)
     if query.is_cuda:
         torch.cuda.synchronize(query.device)
 

@@ -36,7 +36,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_libraries_of_this_process() -> None:
     facts = library_facts()
-    assert facts["library.torch"] == torch.__version__
+    assert facts["library.torch"] == importlib.metadata.version("torch")
+    assert facts["library.torch.local"] == torch.__version__.partition("+")[2]
     assert facts["library.torch.git"] == torch.version.git_version
     assert len(facts["library.torch.record"]) == 64
     assert facts["library.transformers"] == importlib.metadata.version("transformers")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -88,3 +89,19 @@ except CannotMeasureError as error:
     assert "cannot run here" in told[0]
     assert "AVX-512" in told[0]
     assert "math" in told[1]
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2])
+def test_the_trial_is_the_call_that_models_make(monkeypatch: pytest.MonkeyPatch, kv_heads: int) -> None:
+    """torch 2.6 has no CPU kernel for fewer key heads, and transformers 4.48, which repeats them, asks for none."""
+    from transformers.integrations import sdpa_attention
+
+    called = []
+
+    def call(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Any) -> None:
+        called.append((getattr(module, "num_key_value_groups", 1), tuple(query.shape), tuple(key.shape), mask is None))
+
+    monkeypatch.setattr(sdpa_attention, "sdpa_attention_forward", call)
+    prove_attention(recipe("flash"), Arm.NATIVE, torch.float32, 16, heads=4, kv_heads=kv_heads, length=8)
+    score, decode = ((4 // kv_heads, (1, 4, n, 16), (1, kv_heads, 8, 16), True) for n in (8, 1))
+    assert called == [score, decode]

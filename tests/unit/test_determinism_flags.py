@@ -23,6 +23,7 @@ import numpy as np, torch
 from driftpin.settings.recipe import Recipe
 from driftpin.trace.probe import Arm, Probe
 from runner.determinism import cannot_run, prepare, prove_attention
+from runner.determinism.applied import ABSENT
 def recipe(**parts): return Recipe(engine="transformers", model="m", threads=1, **parts)
 def scatter(): torch.ones(3).put_(torch.tensor([0]), torch.tensor([1.0]))
 """
@@ -49,7 +50,9 @@ print(json.dumps(applied.to_json() | {"first": first, "second": second, "again":
     told = child(code)
     assert told["differences"] == told["again"] == {}
     assert told["first"] == told["second"]
-    force = {name: fact["value"] for name, fact in told["in_force"].items()}
+    force = {name: fact["value"] for name, fact in told["in_force"].items() if "value" in fact}
+    absent = {fact["unknown"] for fact in told["in_force"].values() if "value" not in fact}
+    assert absent <= {ABSENT.reason}  # an older torch lacks some that are recorded only
     assert force["deterministic_algorithms"] is True
     assert force["deterministic_warn_only"] is False
     assert force["cudnn.benchmark"] is False
