@@ -15,15 +15,14 @@ from driftpin.environment.fact import Unknown
 from driftpin.errors import CannotMeasureError
 from runner.determinism import Applied, cannot_run, deterministic_error
 from runner.determinism.applied import ABSENT, read_back
-from runner.determinism.flags import precision_flags
+from runner.determinism.flags import NEW_PRECISION_API, precision_flags, torch_version
 
 START = """
 import json, random, warnings
 import numpy as np, torch
 from driftpin.settings.recipe import Recipe
 from driftpin.trace.probe import Arm, Probe
-from runner.determinism import cannot_run, flags, prepare, prove_attention
-from runner.determinism.applied import ABSENT
+from runner.determinism import cannot_run, prepare, prove_attention
 def recipe(**parts): return Recipe(engine="transformers", model="m", threads=1, **parts)
 def scatter(): torch.ones(3).put_(torch.tensor([0]), torch.tensor([1.0]))
 """
@@ -62,7 +61,7 @@ print(json.dumps(applied.to_json() | {"first": first, "second": second, "again":
     assert force["cuda.matmul.allow_bf16_reduced_precision_reduction"] is True  # recorded, not asked
     assert "cuda.matmul.allow_bf16_reduced_precision_reduction" not in told["asked"]
     old = [name for name in told["in_force"] if name.endswith("allow_tf32")]
-    if flags.torch_version() >= flags.NEW_PRECISION_API:
+    if torch_version() >= NEW_PRECISION_API:
         assert not old  # reading it would raise by now
     else:
         assert [force[name] for name in old] == [False, False]
