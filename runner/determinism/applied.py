@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -40,8 +41,13 @@ ABSENT = Unknown("this version of the library has no such setting")
 
 
 def read_back(readers: Mapping[str, Read]) -> dict[str, Fact]:
-    """Call every reader; one that raises gives `Unknown` with the reason."""
-    return {name: _read(reader) for name, reader in readers.items()}
+    """Call every reader; one that raises gives `Unknown` with the reason.
+
+    Warnings are not passed on: some torch versions warn whoever reads a switch that has a younger sister.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {name: _read(reader) for name, reader in readers.items()}
 
 
 def _read(reader: Read) -> Fact:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from typing import Any
 
 import pytest
@@ -100,6 +101,16 @@ def test_old_torch_uses_the_old_switches_and_never_both() -> None:
     assert all(name.endswith("fp32_precision") and flag.asked == "ieee" for name, flag in new.items())
     if torch.__version__ >= "2.9":
         assert "cudnn.conv.fp32_precision" in new
+
+
+def test_a_switch_that_warns_whoever_reads_it_is_read_all_the_same() -> None:
+    """torch 2.9 does so for the float32 matmul precision; the suite turns warnings into errors."""
+
+    def warning() -> str:
+        warnings.warn("use the younger sister", UserWarning, stacklevel=1)
+        return "highest"
+
+    assert read_back({"precision": warning}) == {"precision": "highest"}
 
 
 def test_a_reader_that_raises_gives_unknown_with_a_reason() -> None:
