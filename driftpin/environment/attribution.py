@@ -16,15 +16,16 @@ from driftpin.environment.environment import Environment, Equality, Section
 from driftpin.environment.fact import fact_to_json
 from driftpin.environment.microprobes import Microprobes, ProbeWord
 from driftpin.environment.ruling import Matter, Ruling
+from driftpin.environment.suspects import cause_of, ordered
 from driftpin.environment.wording import reason, tell
 
 NOTHING = "Nothing that was recorded differs, so no cause can be named"
 DEVICE = "Model and stack are the same, but the microprobes compute something else: suspect the device"
-# What follows from a cause when the weight files are the same: a library lays parameters out, fills buffers and writes
-# its tokenizer its own way (transformers 4.57 and 5.24 differ in both on one folder: measured).
-CAUSES = ("dtype", "library.transformers", "library.torch", "library.tokenizers")
-FOLLOWED = {"tokenizer": "the tokenizer", "parameters": "what lies on the device (the weight files are the same)"}
-FOLLOWS = {"parameters": CAUSES[:3], "tokenizer": (CAUSES[1], CAUSES[3])}
+FOLLOWED = {
+    "tokenizer": "the tokenizer",
+    "parameters": "what lies on the device (the weight files are the same)",
+    "isa": "the instruction set in use",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +56,8 @@ def attribute(
     ruled = ruling.rule(differences, old, new)
     known = [f for f in differences if f.kind is not Change.UNDETERMINED and f.section is not Section.BEHAVIOUR]
     unknown = tuple(f for f in differences if f.kind is Change.UNDETERMINED)
-    suspects = tuple(_ordered(known, ruled))
     microprobes = Microprobes.of(old, new)
+    suspects = ordered(known, ruled, microprobes)
     return Attribution(
         ruled=ruled,
         suspects=suspects,
@@ -64,26 +65,6 @@ def attribute(
         microprobes=microprobes,
         likeliest=_likeliest(suspects, unknown, microprobes, ruled, equalities),
     )
-
-
-def _ordered(known: Sequence[FactDifference], ruled: Sequence[Ruling]) -> list[FactDifference]:
-    """Causes, then the rest in its order, then what follows from a cause, then settings that no call uses."""
-    inert = [f for f in known if ruling.is_inert(f, ruled)]
-    followers = {f.name: f for f in known if _cause_of(f, known, ruled)}
-    acting = [f for f in known if f not in inert and f.name not in followers]
-    causes = [f for f in acting if any(_cause_of(g, known, ruled) is f for g in followers.values())]
-    others = [f for f in acting if f not in causes]
-    before = [f for f in others if f.section is Section.MODEL]  # a changed template is no library's doing
-    return [*before, *causes, *(f for f in others if f not in before), *followers.values(), *inert]
-
-
-def _cause_of(fact: FactDifference, known: Sequence[FactDifference], ruled: Sequence[Ruling]) -> FactDifference | None:
-    """The first differing fact that explains this one while the weight files are the same."""
-    explained = next((by for part, by in FOLLOWS.items() if fact.name.partition(".")[0] == part), ())
-    if not explained or not ruling.is_same(Matter.WEIGHTS, ruled):
-        return None
-    by_name = {f.name: f for f in known}
-    return next((by_name[name] for name in explained if name in by_name), None)
 
 
 def _likeliest(
@@ -112,7 +93,7 @@ def _following(suspects: Sequence[FactDifference], ruled: Sequence[Ruling]) -> s
     first = suspects[0]
     if first.name.startswith("parameters.") and ruling.is_same(Matter.WEIGHTS, ruled):
         return " although the weight files are the same: suspect the device's memory, or what was loaded"
-    follow = {f.name.partition(".")[0] for f in suspects if _cause_of(f, suspects, ruled) is first}
+    follow = {f.name.partition(".")[0] for f in suspects if cause_of(f, suspects, ruled) is first}
     said = [FOLLOWED[part] for part in FOLLOWED if part in follow]
     return f", and with it {' and '.join(said)}" if said else ""
 

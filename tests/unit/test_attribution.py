@@ -129,8 +129,39 @@ def test_a_variable_stands_before_the_instruction_set_that_follows_from_it() -> 
     made = found(environment(), environment(stack={"isa.mkl": "SSE", "variable.MKL_CBWR": "COMPATIBLE"}))
     assert [fact.name for fact in made.suspects] == ["variable.MKL_CBWR", "isa.mkl"]
     assert made.likeliest == (
-        "Likeliest cause: the variable MKL_CBWR was not set before and is now 'COMPATIBLE' (1 further fact differs)."
+        "Likeliest cause: the variable MKL_CBWR was not set before and is now 'COMPATIBLE', and with it the "
+        "instruction set in use (1 further fact differs)."
     )
+
+
+def test_an_instruction_set_that_came_with_a_version_stands_behind_it() -> None:
+    """As seen between torch 2.6 and 2.13 on one machine: a younger oneDNN names its instruction set otherwise."""
+    new = environment(stack={"isa.mkl": "AVX10", "library.torch": "2.14.0"})
+    made = found(environment(), new)
+    assert [fact.name for fact in made.suspects] == ["library.torch", "isa.mkl"]
+    assert "torch was upgraded from 2.13.0 to 2.14.0, and with it the instruction set in use" in made.likeliest
+    moved = found(environment(), environment(stack={"isa.mkl": "AVX2", "device.class": "another"}))
+    assert [fact.name for fact in moved.suspects] == ["device.class", "isa.mkl"]
+    alone = found(environment(), environment(stack={"isa.mkl": "AVX2"}))
+    assert alone.likeliest.startswith("Likeliest cause: the instruction set of mkl went from AVX512 to AVX2")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "first"),
+    [
+        ({"linear.m64": f"v1:{H2}"}, "library.torch"),  # an operator of torch gives other bits: no library above it did
+        ({}, "library.transformers"),  # no difference seen, and the tokenizer's own change follows from it
+    ],
+)
+def test_microprobes_tell_a_library_above_torch_from_what_lies_beneath(behaviour: dict[str, str], first: str) -> None:
+    old = environment(stack={"library.transformers": "4.48.3", "library.torch": "2.6.0"})
+    new = environment({"tokenizer.backend": H2}, behaviour=behaviour)
+    made = found(old, new)
+    libraries = [fact.name for fact in made.suspects if fact.name.startswith("library")]
+    assert libraries == [first, *({"library.torch", "library.transformers"} - {first})]
+    assert words(made)["tokenizer"] == "changed"
+    only = found(environment(stack={"library.transformers": "4.48.3"}), new)
+    assert only.suspects[0].name == "library.transformers"  # nothing beneath changed that is known
 
 
 def test_a_switch_that_came_with_a_version_stands_behind_the_version() -> None:
