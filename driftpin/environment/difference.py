@@ -70,12 +70,13 @@ def equalities(a: Environment, b: Environment) -> dict[Section, Equality]:
 def rank(section: Section, name: str) -> int:
     """Place of a fact in the order of likelihood; smaller is likelier."""
     prefixes = LIKELIHOOD[section]
-    matching = [(len(prefix), i) for i, prefix in enumerate(prefixes) if _has_prefix(name, prefix)]
+    matching = [(len(prefix), i) for i, prefix in enumerate(prefixes) if has_prefix(name, prefix)]
     place = max(matching)[1] if matching else len(prefixes)  # the longest prefix knows best
     return list(Section).index(section) * STRIDE + place
 
 
-def _has_prefix(name: str, prefix: str) -> bool:
+def has_prefix(name: str, prefix: str) -> bool:
+    """Whether a fact is that one, or a part of it."""
     return name == prefix or name.startswith((f"{prefix}.", f"{prefix}-"))  # nvidia-cublas is one of nvidia's
 
 
@@ -93,7 +94,7 @@ def _place(section: Section, a: Facts, b: Facts, name: str) -> int:
     if _kind(a, b, name) is Change.UNDETERMINED:
         return rank(section, name) + UNDETERMINED_LAST
     lacking = a.get(name) is None or b.get(name) is None
-    if lacking and any(_has_prefix(name, prefix) for prefix in CAME_OR_WENT):
+    if lacking and any(has_prefix(name, prefix) for prefix in CAME_OR_WENT):
         return list(Section).index(section) * STRIDE + len(LIKELIHOOD[section])
     return rank(section, name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from driftpin.environment import ruling
-from driftpin.environment.difference import FactDifference
+from driftpin.environment.difference import FactDifference, has_prefix
 from driftpin.environment.environment import Section
 from driftpin.environment.microprobes import Microprobes, ProbeWord
 from driftpin.environment.ruling import Matter, Ruling
@@ -15,12 +15,17 @@ from driftpin.environment.ruling import Matter, Ruling
 # chosen by a variable, by the processor, or by the library that torch brings (2.6 and 2.13 name it otherwise: seen).
 CAUSES = ("dtype", "library.transformers", "library.torch", "library.tokenizers")
 CHOSEN = ("device.class", "library.torch")
+BROUGHT = (  # by a version of torch: its build, and what it depends on
+    *(f"library.torch.{part}" for part in ("record", "git", "local", "cuda", "hip")),
+    *("library.triton", "library.nvidia"),
+)
 FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "parameters": CAUSES[:3],
     "tokenizer": (CAUSES[1], CAUSES[3]),
     "isa.onednn": ("variable.ONEDNN_MAX_CPU_ISA", *CHOSEN),
     "isa.mkl": ("variable.MKL_CBWR", "variable.MKL_ENABLE_INSTRUCTIONS", *CHOSEN),
     "isa.aten": ("variable.ATEN_CPU_CAPABILITY", *CHOSEN),
+    **dict.fromkeys(BROUGHT, ("library.torch",)),
 }
 WEIGHED = ("parameters", "tokenizer")  # excused only while the weight files are the same
 ABOVE = ("library.transformers", "library.tokenizers", "library.accelerate")  # a microprobe calls none of these
@@ -45,7 +50,7 @@ def ordered(
 
 def cause_of(fact: FactDifference, known: Sequence[FactDifference], ruled: Sequence[Ruling]) -> FactDifference | None:
     """The first differing fact that explains this one."""
-    part = next((part for part in FOLLOWS if fact.name == part or fact.name.startswith(f"{part}.")), None)
+    part = next((part for part in FOLLOWS if has_prefix(fact.name, part)), None)
     if part is None or (part in WEIGHED and not ruling.is_same(Matter.WEIGHTS, ruled)):
         return None
     by_name = {f.name: f for f in known}
@@ -54,7 +59,7 @@ def cause_of(fact: FactDifference, known: Sequence[FactDifference], ruled: Seque
 
 def _excluded(stack: Sequence[FactDifference], microprobes: Microprobes) -> tuple[FactDifference, ...]:
     """Operators of torch gave other bits, and something changed that could do it: then it was no library above them."""
-    beneath = any(f.name == name or f.name.startswith(f"{name}.") for f in stack for name in BENEATH)
+    beneath = any(has_prefix(f.name, name) for f in stack for name in BENEATH)
     if microprobes.word is not ProbeWord.SOMETHING_ELSE or not beneath:
         return ()
     return tuple(f for f in stack if f.name in ABOVE)

@@ -146,6 +146,17 @@ def test_an_instruction_set_that_came_with_a_version_stands_behind_it() -> None:
     assert alone.likeliest.startswith("Likeliest cause: the instruction set of mkl went from AVX512 to AVX2")
 
 
+def test_what_a_version_of_torch_brings_stands_behind_every_other_suspect() -> None:
+    brought = {"library.torch.git": "b", "library.nvidia-cublas-cu12": "12.8", "library.triton": "3.5"}
+    new = environment(stack={**brought, "library.torch": "2.14.0", "library.transformers": "5.25.0"})
+    old = environment(stack={**brought, "library.torch.git": "a", "library.nvidia-cublas-cu12": "12.4"})
+    assert [fact.name for fact in found(old, new).suspects] == [
+        *("library.torch", "library.transformers", "library.torch.git", "library.nvidia-cublas-cu12")
+    ]
+    alone = environment(stack={**brought, "library.torch.git": "a"})
+    assert found(old, alone).suspects[0].name == "library.nvidia-cublas-cu12"
+
+
 @pytest.mark.parametrize(
     ("behaviour", "first"),
     [
