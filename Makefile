@@ -1,5 +1,5 @@
 # Everything lives in .venv; a target whose stamp under .venv/.stamps is newer than its locks does nothing.
-#   make setup | demo | test | pairs | lint | fix | bench | matrix | lock | clean      TORCH=cpu (default) or TORCH=cuda
+#   make setup | demo | test | pairs | torch-pairs | lint | fix | bench | matrix | lock | clean      TORCH=cpu (default) or TORCH=cuda
 
 PYTHON ?= python3
 STAMPS := .venv/.stamps
@@ -14,6 +14,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 SETUP_LOCKS := torch-$(TORCH) runner monitor build
 PAIRS := $(patsubst locks/pair-%.txt,%,$(wildcard locks/pair-*.txt))
+OLD_TORCH := 2.6 2.9
+PAIR_OF_2.6 := transformers-4.48
+PAIR_OF_2.9 := transformers-4.57
 PAIR_TESTS := tests/pairs tests/unit/test_sampling_*.py
 
 ifeq ($(filter $(TORCH),cpu cuda),)
@@ -32,7 +35,7 @@ endef
 export REMEDY := $(NO_TORCH_$(TORCH))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test pairs lint fix bench matrix lock clean
+.PHONY: help setup demo test pairs torch-pairs lint fix bench matrix lock clean
 
 help:
 	@sed -n '2p' Makefile | cut -c3-
@@ -48,6 +51,10 @@ test: $(STAMPS)/dev $(STAMPS)/demo
 pairs: $(PAIRS:%=$(STAMPS)/pair-%)
 	@for pair in $(PAIRS); do PYTHONPATH=$(CURDIR)/.venv/pairs/$$pair DRIFTPIN_PAIR=$$pair \
 	  $(PY) -m pytest $(PAIR_TESTS) $(ARGS) || exit 1; done
+
+torch-pairs: $(OLD_TORCH:%=$(STAMPS)/old-torch-%)
+	@$(foreach old,$(OLD_TORCH),DRIFTPIN_PAIR=$(PAIR_OF_$(old)) \
+	  .venv/torch/$(old)/bin/python -m pytest $(PAIR_TESTS) $(ARGS) &&) true
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .
@@ -105,4 +112,13 @@ $(STAMPS)/pair-%: $(STAMPS)/dev $(STAMPS)/demo locks/pair-%.txt
 	@$(PY) scripts/announce.py pair-$*
 	@rm -rf .venv/pairs/$*
 	@$(LOCKED) --quiet --target .venv/pairs/$* -r locks/pair-$*.txt
+	@touch $@
+
+# An environment of its own for each old torch: gigabytes, because PyPI has no CPU build of them.
+$(STAMPS)/old-torch-%: $(STAMPS)/venv locks/torch-%.txt
+	@rm -rf .venv/torch/$* && $(PYTHON) -m venv .venv/torch/$*
+	@.venv/torch/$*/bin/python scripts/announce.py torch-$* runner monitor build dev demo pair-$(PAIR_OF_$*)
+	@for lock in runner monitor build dev demo torch-$* pair-$(PAIR_OF_$*); do \
+	  .venv/torch/$*/bin/python -m pip install --quiet --no-deps --require-hashes -r locks/$$lock.txt || exit 1; done
+	@.venv/torch/$*/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index -e .
 	@touch $@

@@ -46,6 +46,10 @@ PAIRS = {  # an older transformers, with what it needs in another version than t
     "transformers-4.48": ("transformers==4.48.3", "tokenizers==0.21.4", "huggingface-hub==0.36.0"),
     "transformers-4.57": ("transformers==4.57.6", "tokenizers==0.22.2", "huggingface-hub==0.36.0"),
 }
+OLD_TORCH = {  # the torch that a pair is named for, from PyPI: a CUDA build, which runs on CPUs too; `make torch-pairs`
+    "torch-2.6": "torch==2.6.0",
+    "torch-2.9": "torch==2.9.0",
+}
 EVERYTHING = (PROJECT, "--extra", "runner", "--extra", "monitor", "--group", "dev", "--group", "build")
 
 
@@ -62,6 +66,7 @@ def main() -> None:
             sizes |= write_role(role, (*args, *held))
         sizes |= write_role("demo", ("-", "--no-deps"), stdin=demo_requirements())
         sizes |= write_pairs()
+        sizes |= write_old_torch()
         shared = [part for name in names(LOCKS / "runner.txt") for part in ("--no-emit-package", name)]
         torch_args = ("-", "--constraints", str(constraints), *shared)
         sizes |= write_role("torch-cuda", torch_args, stdin=f"torch=={TORCH}")
@@ -85,6 +90,14 @@ def write_pairs() -> dict[str, int]:
     sizes: dict[str, int] = {}
     for name, pins in PAIRS.items():
         sizes |= write_role(f"pair-{name}", ("-", "--no-deps"), stdin="\n".join(pins))
+    return sizes
+
+
+def write_old_torch() -> dict[str, int]:
+    """Write locks/torch-2.6.txt and so on, each with everything that torch needs: it goes over the runner's lock."""
+    sizes: dict[str, int] = {}
+    for name, pin in OLD_TORCH.items():
+        sizes |= write_role(name, ("-",), stdin=pin)
     return sizes
 
 

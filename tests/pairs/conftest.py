@@ -15,7 +15,8 @@ from replaying import kept_process_state
 
 LOCKS = Path(__file__).resolve().parents[2] / "locks"
 PAIR = os.environ.get("DRIFTPIN_PAIR")
-collect_ignore = [] if PAIR else ["test_pair_across.py"]  # there is no second version to replay under
+OVERLAID = bool(PAIR) and "PYTHONPATH" in os.environ  # not in an environment of the pair's own
+collect_ignore = [] if OVERLAID else ["test_pair_across.py"]  # there is no second version to replay under
 
 
 def pytest_configure(config: pytest.Config) -> None:
