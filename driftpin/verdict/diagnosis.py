@@ -6,7 +6,7 @@ Only the reference arm can tell them apart, so without it none of the words is u
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -80,7 +80,7 @@ def _word(
         return ChangeClass.NATIVE_PATH_DEFECT, sentence
     if far := _far_flip(comparison, evidence):
         return ChangeClass.NATIVE_PATH_DEFECT, f"the reference stayed calm, while {far}"
-    if unsure := _doubtful(tests) or _weak(tests):
+    if unsure := _doubtful(tests) or _weak(tests) or _far_behind_a_tie(comparison, evidence):
         return unsure
     return ChangeClass.ROUNDING, _calm_sentence(evidence, tests)
 
@@ -98,15 +98,28 @@ def _far_flip(comparison: Comparison, evidence: ReferenceEvidence) -> str | None
 
     Not behind a router that fell the other way at a tie: another expert moves logits by a jump of any width.
     """
-    if evidence.native is None:
+    far = (t for t in _far(comparison, evidence) if not only_ties(t.routing, evidence.native))
+    return next((f"{t.key.canary} parts by far more than rounding moves two tokens" for t in far), None)
+
+
+def _far_behind_a_tie(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
+    """Rounding makes such a tie fall, and so does a small defect: the jump behind it is no evidence for either."""
+    far = [trace.key.canary for trace in _far(comparison, evidence)]
+    if not far:
         return None
+    count = f"{len(far)} executions part" if len(far) > 1 else f"{far[0]} parts"
+    return f"{count} by far more than rounding moves two tokens, behind a router that chose other experts at a tie"
+
+
+def _far(comparison: Comparison, evidence: ReferenceEvidence) -> Iterator[TraceComparison]:
+    if evidence.native is None:
+        return
     for trace in comparison.changed:
         at = trace.divergence
-        if at is None or not at.both_top or only_ties(trace.routing, evidence.native):
+        if at is None or not at.both_top:
             continue
         if at.movement is None or abs(at.movement) > FAR * tie_limit(at, evidence.native):
-            return f"{trace.key.canary} parts by far more than rounding moves two tokens"
-    return None
+            yield trace
 
 
 def _doubtful(tests: Sequence[SignTest]) -> str | None:

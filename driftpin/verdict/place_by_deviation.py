@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from driftpin.comparison.facts import TraceComparison
 from driftpin.verdict.floors import STANDS_OUT, Floors
 from driftpin.verdict.place_value import ROUTER, How, Place, not_localisable, nowhere
-from driftpin.verdict.router_tie import at_a_tie
+from driftpin.verdict.router_tie import at_a_tie, only_ties
 
 RESOLUTION = 2.0**-23  # of a sketch: stands for a yardstick of zero where no block has another
 MOST = 1e12  # of a ratio, so that jumps between ratios are finite
@@ -164,7 +164,7 @@ def _quiet(profiles: Sequence[Profile], blocks: Sequence[str], floors: Floors) -
             f"them: the difference enters behind the last block (final norm or head); {len(behind)} of "
             f"{len(profiles)} scored canaries say so"
         )
-    return ROUNDING + _sinks(profiles) + _ties(profiles)
+    return ROUNDING + _sinks(profiles) + _ties(profiles, floors)
 
 
 def _shifted(profile: Profile, floors: Floors) -> bool:
@@ -177,10 +177,12 @@ def _sinks(profiles: Sequence[Profile]) -> str:
     return f" ({count} attention-sink positions left out)" if count else ""
 
 
-def _ties(profiles: Sequence[Profile]) -> str:
+def _ties(profiles: Sequence[Profile], floors: Floors) -> str:
     routed = [p.trace.routing for p in profiles if p.trace.routing]
     if not routed:
         return ""
     first, share = routed[0].first, f"{len(routed)} of {len(profiles)} canaries"
     where = f"first in {first.module} at position {first.position}"
-    return f"; other experts were chosen in {share}, {where}: near a router's tie, as rounding does it"
+    tie = all(only_ties(one, floors) for one in routed)
+    said = "near a router's tie, as rounding does it" if tie else "at more positions than rounding does it"
+    return f"; other experts were chosen in {share}, {where}: {said}"

@@ -176,3 +176,11 @@ def test_a_router_tie_in_one_canary_is_rounding_and_said() -> None:
     assert "near a router's tie, as rounding does it" in place.sentence
     many = scored("c0", (*QUIET[:7], *(5000.0,) * 5), routing=routed(7, 20))
     assert by_deviation([many, *(scored(f"c{n}", QUIET) for n in range(1, 8))], FLOORS).block == "layers.7"
+
+
+def test_routers_that_chose_otherwise_all_over_the_text_are_not_called_a_tie() -> None:
+    traces = [scored(f"c{n}", QUIET, routing=routed(7, 40)) for n in range(4)]
+    place = by_deviation(traces, FLOORS)
+    assert not place.found
+    assert "at more positions than rounding does it" in place.sentence
+    assert "tie" not in place.sentence

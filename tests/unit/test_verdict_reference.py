@@ -264,14 +264,14 @@ def test_what_a_flip_says_beside_a_calm_reference(native: Comparison, expected: 
 @pytest.mark.parametrize(
     ("counts", "expected"),
     [
-        ((1, 1), ChangeClass.ROUNDING),  # at a tie another expert works on a token: a jump as wide as experts differ
-        ((1, 2), ChangeClass.ROUNDING),  # 2 of 40 positions
+        ((1, 1), None),  # at a tie another expert works on a token: a jump as wide as experts differ, whatever did it
+        ((1, 2), None),  # 2 of 40 positions
         ((1, 3), ChangeClass.NATIVE_PATH_DEFECT),  # a router that chooses otherwise all over the text is no tie
     ],
 )
 @pytest.mark.parametrize("movement", [1.1, None])
-def test_a_far_flip_behind_a_router_tie_accuses_nobody(
-    movement: float | None, counts: tuple[int, ...], expected: ChangeClass
+def test_a_far_flip_behind_a_router_tie_is_neither_a_defect_nor_rounding(
+    movement: float | None, counts: tuple[int, ...], expected: ChangeClass | None
 ) -> None:
     changed = tuple(Rerouted(module=f"layers.{n}.mlp", position=3, count=count) for n, count in enumerate(counts))
     first, *others = parted(movement).changed
@@ -279,7 +279,7 @@ def test_a_far_flip_behind_a_router_tie_accuses_nobody(
     evidence = calm(distances=far(6, 12, 1.05), native=FLOORS)
     assert word(evidence, native) is expected
     said = next(c for c in canary_verdicts(native, FLOORS, {}) if c.canary == "c00").findings[0].why
-    tie = " at a tie" if expected is ChangeClass.ROUNDING else ""
+    tie = " at a tie" if expected is None else ""
     assert f"a router chose other experts{tie} before it, first layers.0.mlp at position 3" in said
 
 
