@@ -53,7 +53,7 @@ pairs: $(PAIRS:%=$(STAMPS)/pair-%)
 	  $(PY) -m pytest $(PAIR_TESTS) $(ARGS) || exit 1; done
 
 torch-pairs: $(OLD_TORCH:%=$(STAMPS)/old-torch-%)
-	@$(foreach old,$(OLD_TORCH),DRIFTPIN_PAIR=$(PAIR_OF_$(old)) \
+	@$(foreach old,$(OLD_TORCH),env -u PYTHONPATH DRIFTPIN_PAIR=$(PAIR_OF_$(old)) \
 	  .venv/torch/$(old)/bin/python -m pytest $(PAIR_TESTS) $(ARGS) &&) true
 
 lint: $(STAMPS)/dev
@@ -115,7 +115,7 @@ $(STAMPS)/pair-%: $(STAMPS)/dev $(STAMPS)/demo locks/pair-%.txt
 	@touch $@
 
 # An environment of its own for each old torch: gigabytes, because PyPI has no CPU build of them.
-$(STAMPS)/old-torch-%: $(STAMPS)/venv locks/torch-%.txt
+$(STAMPS)/old-torch-%: $(STAMPS)/venv $(wildcard locks/*.txt) pyproject.toml
 	@rm -rf .venv/torch/$* && $(PYTHON) -m venv .venv/torch/$*
 	@.venv/torch/$*/bin/python scripts/announce.py torch-$* runner monitor build dev demo pair-$(PAIR_OF_$*)
 	@for lock in runner monitor build dev demo torch-$* pair-$(PAIR_OF_$*); do \

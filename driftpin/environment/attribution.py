@@ -16,7 +16,7 @@ from driftpin.environment.environment import Environment, Equality, Section
 from driftpin.environment.fact import fact_to_json
 from driftpin.environment.microprobes import Microprobes, ProbeWord
 from driftpin.environment.ruling import Matter, Ruling
-from driftpin.environment.suspects import cause_of, ordered
+from driftpin.environment.suspects import causes, ordered
 from driftpin.environment.wording import reason, tell
 
 NOTHING = "Nothing that was recorded differs, so no cause can be named"
@@ -93,7 +93,7 @@ def _following(suspects: Sequence[FactDifference], ruled: Sequence[Ruling]) -> s
     first = suspects[0]
     if first.name.startswith("parameters.") and ruling.is_same(Matter.WEIGHTS, ruled):
         return " although the weight files are the same: suspect the device's memory, or what was loaded"
-    follow = {f.name.partition(".")[0] for f in suspects if cause_of(f, suspects, ruled) is first}
+    follow = {name.partition(".")[0] for name, cause in causes(suspects, ruled).items() if cause is first}
     said = [FOLLOWED[part] for part in FOLLOWED if part in follow]
     return f", and with it {' and '.join(said)}" if said else ""
 

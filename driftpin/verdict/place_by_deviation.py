@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from driftpin.comparison.facts import TraceComparison
+from driftpin.comparison.facts import Routing, TraceComparison
 from driftpin.verdict.floors import STANDS_OUT, Floors
 from driftpin.verdict.place_value import ROUTER, How, Place, not_localisable, nowhere
 from driftpin.verdict.router_tie import at_a_tie, only_ties
@@ -164,7 +164,9 @@ def _quiet(profiles: Sequence[Profile], blocks: Sequence[str], floors: Floors) -
             f"them: the difference enters behind the last block (final norm or head); {len(behind)} of "
             f"{len(profiles)} scored canaries say so"
         )
-    return ROUNDING + _sinks(profiles) + _ties(profiles, floors)
+    routed = [p.trace.routing for p in profiles if p.trace.routing]
+    tie = all(only_ties(one, floors) for one in routed)
+    return (ROUNDING if tie else CALM_BLOCKS) + _sinks(profiles) + _rerouted(routed, len(profiles), tie=tie)
 
 
 def _shifted(profile: Profile, floors: Floors) -> bool:
@@ -177,12 +179,9 @@ def _sinks(profiles: Sequence[Profile]) -> str:
     return f" ({count} attention-sink positions left out)" if count else ""
 
 
-def _ties(profiles: Sequence[Profile], floors: Floors) -> str:
-    routed = [p.trace.routing for p in profiles if p.trace.routing]
+def _rerouted(routed: Sequence[Routing], asked: int, *, tie: bool) -> str:
     if not routed:
         return ""
-    first, share = routed[0].first, f"{len(routed)} of {len(profiles)} canaries"
-    where = f"first in {first.module} at position {first.position}"
-    tie = all(only_ties(one, floors) for one in routed)
+    first, share = routed[0].first, f"{len(routed)} of {asked} canaries"
     said = "near a router's tie, as rounding does it" if tie else "at more positions than rounding does it"
-    return f"; other experts were chosen in {share}, {where}: {said}"
+    return f"; other experts were chosen in {share}, first in {first.module} at position {first.position}: {said}"

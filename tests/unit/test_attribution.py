@@ -171,8 +171,15 @@ def test_microprobes_tell_a_library_above_torch_from_what_lies_beneath(behaviour
     libraries = [fact.name for fact in made.suspects if fact.name.startswith("library")]
     assert libraries == [first, *({"library.torch", "library.transformers"} - {first})]
     assert words(made)["tokenizer"] == "changed"
-    only = found(environment(stack={"library.transformers": "4.48.3"}), new)
-    assert only.suspects[0].name == "library.transformers"  # nothing beneath changed that is known
+
+
+def test_a_library_above_torch_stands_behind_anything_beneath_that_could_give_other_bits() -> None:
+    upgraded, other = {"library.transformers": "4.48.3"}, {"linear.m64": f"v1:{H2}"}
+    old = environment(stack={**upgraded, "object.libgomp.so.1": H, "library.jinja2": "3.0"})
+    both = found(old, environment(stack={"object.libgomp.so.1": H2, "library.jinja2": "3.0"}, behaviour=other))
+    assert [fact.name for fact in both.suspects] == ["object.libgomp.so.1", "library.transformers"]
+    none = found(old, environment(stack={"object.libgomp.so.1": H, "library.jinja2": "3.1"}, behaviour=other))
+    assert [fact.name for fact in none.suspects] == ["library.transformers", "library.jinja2"]  # no better suspect
 
 
 def test_a_switch_that_came_with_a_version_stands_behind_the_version() -> None:

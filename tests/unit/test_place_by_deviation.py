@@ -183,4 +183,5 @@ def test_routers_that_chose_otherwise_all_over_the_text_are_not_called_a_tie() -
     place = by_deviation(traces, FLOORS)
     assert not place.found
     assert "at more positions than rounding does it" in place.sentence
-    assert "tie" not in place.sentence
+    assert "a router's tie" not in place.sentence
+    assert "rounding throughout" not in place.sentence
