@@ -1,6 +1,6 @@
 """The planted-change matrix on real engines, through the whole product.
 
-    python -m benchmarks.planted run [--models A,B] [--changes 'noise*,eager'] [--beside alone,eager] [--half held,fit]
+    python -m benchmarks.planted run [--models A,B] [--changes 'noise*,eager'] [--beside alone,eager] [--part held,fit]
     python -m benchmarks.planted judge [--models …]     what is stored already, by the code of today, in minutes
     python -m benchmarks.planted table [--write docs/planted-changes.md]
     python -m benchmarks.planted list
@@ -23,7 +23,7 @@ from benchmarks.planted.faults import faults
 from benchmarks.planted.grade import grade
 from benchmarks.planted.measure import Garden, judged_again, measure
 from benchmarks.planted.models import MODELS, Model, named
-from benchmarks.planted.prompts import Half, suite_of
+from benchmarks.planted.prompts import Part, suite_of
 from benchmarks.planted.row import Row, keep, kept
 from benchmarks.planted.station import Station
 from benchmarks.planted.table import table
@@ -54,8 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--models", default=",".join(model.id for model in MODELS))
     made.add_argument("--changes", default="*", help="patterns of change ids, separated by commas")
     made.add_argument("--beside", default=f"{ALONE},{EAGER}", help="changes alone, on eager attention, or both")
-    made.add_argument("--half", default=Half.HELD.value, help="held, fit, or held,fit")
-    made.add_argument("--canaries", type=int, help="the first so many of each half")
+    made.add_argument("--part", default=Part.FRESH.value, help="fresh, held, fit, or several: fresh,held,fit")
+    made.add_argument("--canaries", type=int, help="the first so many of each part")
     made.add_argument("--arms", choices=["native", "both"], default="both", help="native: no reference replays")
     made.add_argument("--pairs", type=Path, default=PAIRS, help="folder of overlays of other library versions")
     made.add_argument("--work", type=Path, default=WORK, help="stores, models and results")
@@ -89,24 +89,24 @@ def run(asked: argparse.Namespace) -> None:
     """Measure what is missing, model by model."""
     results = asked.results or asked.work / RESULTS
     for name in asked.models.split(","):
-        for half in (Half(h) for h in asked.half.split(",")):
+        for part in (Part(name) for name in asked.part.split(",")):
             model = named(name)
             done = {} if asked.again else kept(results)
-            todo = [c for c in chosen(asked, model) if (model.id, half.value, c.id, c.beside) not in done]
+            todo = [c for c in chosen(asked, model) if (model.id, part.value, c.id, c.beside) not in done]
             if todo:
-                _run_model(asked, model, half, todo, results)
+                _run_model(asked, model, part, todo, results)
 
 
-def _run_model(asked: argparse.Namespace, model: Model, half: Half, todo: Sequence[Change], results: Path) -> None:
+def _run_model(asked: argparse.Namespace, model: Model, part: Part, todo: Sequence[Change], results: Path) -> None:
     work = asked.work.resolve()
     garden = Garden(work)
-    with Station.opened(model, suite_of(half, asked.canaries), work, warm=asked.warm) as station:
+    with Station.opened(model, suite_of(part, asked.canaries), work, warm=asked.warm) as station:
         start = time.monotonic()
         if station.bless_once():
-            _say(f"{model.id}, {half.value}: blessed in {time.monotonic() - start:.0f} s")
+            _say(f"{model.id}, {part.value}: blessed in {time.monotonic() - start:.0f} s")
         start = time.monotonic()
         for number, change in enumerate(todo):
-            row = measure(station, half, change, garden, reference=asked.arms == "both")
+            row = measure(station, part, change, garden, reference=asked.arms == "both")
             keep(results, row)
             left = (time.monotonic() - start) / (number + 1) * (len(todo) - number - 1)
             _say(f"{number + 1}/{len(todo)} {_told(row)}; about {left / 60:.0f} min left")
@@ -118,11 +118,11 @@ def judge(asked: argparse.Namespace) -> None:
     results = asked.results or asked.work / RESULTS
     rows = list(kept(results).values())
     for model in (named(name) for name in asked.models.split(",")):
-        for half in (Half(h) for h in asked.half.split(",")):
-            mine = [row for row in rows if (row.model, row.half) == (model.id, half.value)]
+        for part in (Part(name) for name in asked.part.split(",")):
+            mine = [row for row in rows if (row.model, row.part) == (model.id, part.value)]
             changes = {(c.id, c.beside): c for c in chosen(asked, model)}
             if mine:
-                with Station.opened(model, suite_of(half, asked.canaries), asked.work.resolve()) as station:
+                with Station.opened(model, suite_of(part, asked.canaries), asked.work.resolve()) as station:
                     station.bless_again()
                     for row in mine:
                         keep(results, judged_again(station, row, changes.get((row.change, row.beside))))
@@ -138,7 +138,7 @@ def _told(row: Row) -> str:
 
 def show(asked: argparse.Namespace) -> None:
     """The table of everything measured, printed or written into a page."""
-    text = table(kept(asked.results or asked.work / RESULTS).values())
+    text = table(list(kept(asked.results or asked.work / RESULTS).values()))
     if asked.write is None:
         _say(text)
         return

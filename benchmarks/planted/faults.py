@@ -85,11 +85,26 @@ def _process(model: Model) -> Iterator[Change]:
     native = frozenset({NATIVE_PATH})
     what = "keys and values rounded to fp8 in the cache (decode only)"
     yield _fault("kv-fp8-cache", what, model.path(0), classes=native, patch="kv_fp8_cache")
+    yield from _caches(model, native)
     what = "keys and values rounded to fp8 in every forward"
     yield _fault("kv-fp8", what, model.path(0), classes=native, patch="kv_fp8")
     for name, chunks in (("split-k", 4), ("split-k-16", 16)):
         what = f"head in {chunks} chunks, partial sums in bfloat16"
         yield _fault(name, what, HEAD, classes=native, patch=name.replace("-", "_"))
+
+
+def _caches(model: Model, native: frozenset[str]) -> Iterator[Change]:
+    """Wrong values in the key-value cache: only decoding has them, so no score moves."""
+    first, half, last = model.path(0), model.path(model.blocks // 2), model.path(model.blocks - 1)
+    for patch, what, at in (
+        ("values_0_last", "cached values of the last block are zero", last),
+        ("values_05_one", "cached values of one block times 0.5", half),
+        ("values_08_one", "cached values of one block times 0.8", half),
+        ("values_08_all", "cached values of all blocks times 0.8", first),
+        ("values_09_all", "cached values of all blocks times 0.9", first),
+        ("page_lost", "four positions of the prompt are zero in the cache", first),
+    ):
+        yield _fault(patch.replace("_", "-"), f"{what} (decode only)", at, classes=native, patch=patch)
 
 
 def _around(model: Model) -> Iterator[Change]:

@@ -1,6 +1,7 @@
 """Changes of the computation itself, made in a worker after its model is loaded. No switch of the product does this.
 
-The first four are defects of the native path; the others are what a server may do behind one's back.
+Caches, projections and split sums are defects of the native path; company and a hidden cache are what a server may do
+behind one's back.
 """
 
 from __future__ import annotations
@@ -17,6 +18,14 @@ from driftpin.trace.probe import Shape
 from runner.engines import batching, bench
 
 LARGEST = 448.0  # of fp8 e4m3
+PAGE = (4, 8)  # positions
+VALUES = {  # by name: the factor, and the layer as a share of all
+    "values_0_last": (0.0, 1.0),
+    "values_05_one": (0.5, 0.5),
+    "values_08_one": (0.8, 0.5),
+    "values_09_all": (0.9, None),
+    "values_08_all": (0.8, None),
+}
 
 
 def fp8(states: torch.Tensor) -> torch.Tensor:
@@ -26,19 +35,45 @@ def fp8(states: torch.Tensor) -> torch.Tensor:
 
 def kv_fp8_cache(model: Any) -> None:
     """Keys and values pass through fp8 on their way into the cache; a score, which has none, is spared."""
+    _on_the_way_into_the_cache(lambda keys, values, layer: (fp8(keys), fp8(values)))
+
+
+def values_scaled(model: Any, factor: float, layer: int | None = None) -> None:
+    """A wrong scale of the cached values of one layer, or of all of them; a score has no cache."""
+
+    def scaled(keys: torch.Tensor, values: torch.Tensor, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return keys, values * factor if layer in (None, index) else values
+
+    _on_the_way_into_the_cache(scaled)
+
+
+def page_lost(model: Any) -> None:
+    """Values of four positions of the prompt are zero in the cache of every layer: a page that was never written."""
+
+    def holed(keys: torch.Tensor, values: torch.Tensor, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        if values.shape[-2] <= max(PAGE):  # a step, or a prompt that ends before the page
+            return keys, values
+        values = values.clone()
+        values[..., PAGE[0] : PAGE[1], :] = 0
+        return keys, values
+
+    _on_the_way_into_the_cache(holed)
+
+
+def _on_the_way_into_the_cache(change: Callable[[torch.Tensor, torch.Tensor, int], Any]) -> None:
     from transformers import cache_utils  # noqa: PLC0415 - only the transformers engine has it
 
     for kind in (cache_utils.DynamicCache, cache_utils.StaticCache):
-        _through_fp8(kind)
+        _patched(kind, change)
 
 
-def _through_fp8(kind: Any) -> None:
+def _patched(kind: Any, change: Callable[[torch.Tensor, torch.Tensor, int], Any]) -> None:
     update = kind.update
 
-    def rounded(self: Any, keys: torch.Tensor, values: torch.Tensor, *rest: Any, **more: Any) -> Any:
-        return update(self, fp8(keys), fp8(values), *rest, **more)
+    def changed(self: Any, keys: torch.Tensor, values: torch.Tensor, layer: int, *rest: Any, **more: Any) -> Any:
+        return update(self, *change(keys, values, layer), layer, *rest, **more)
 
-    kind.update = rounded
+    kind.update = changed
 
 
 def kv_fp8(model: Any) -> None:
@@ -95,6 +130,18 @@ def static_hidden(model: Any) -> None:
     bench._declared = declared
 
 
+def _values(name: str) -> Callable[[Any], None]:
+    factor, share = VALUES[name]
+
+    def patch(model: Any) -> None:
+        count = model.config.get_text_config().num_hidden_layers
+        values_scaled(model, factor, None if share is None else min(int(share * count), count - 1))
+
+    return patch
+
+
+_NAMED = (kv_fp8_cache, page_lost, kv_fp8, split_k, split_k_16, batched, padded, static_hidden)
 PATCHES: dict[str, Callable[[Any], None]] = {
-    made.__name__: made for made in (kv_fp8_cache, kv_fp8, split_k, split_k_16, batched, padded, static_hidden)
+    **{made.__name__: made for made in _NAMED},
+    **{name: _values(name) for name in VALUES},
 }

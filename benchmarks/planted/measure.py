@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.planted.change import Change
-from benchmarks.planted.prompts import Half
+from benchmarks.planted.prompts import Part
 from benchmarks.planted.row import Row
 from benchmarks.planted.station import Station
 from driftpin.environment.environment import Section
@@ -48,10 +48,10 @@ class Garden:
         self.newest = None
 
 
-def measure(station: Station, half: Half, change: Change, garden: Garden, *, reference: bool = True) -> Row:
+def measure(station: Station, part: Part, change: Change, garden: Garden, *, reference: bool = True) -> Row:
     """The row of one change; a replay that fails is a row with its reason."""
     start = time.monotonic()
-    row = _blank(station, half, change)
+    row = _blank(station, part, change)
     try:
         with garden.planted(Path(station.recipe.path), change) as (folder, count):
             row = replace(row, planted=count)
@@ -78,10 +78,10 @@ def judged_again(station: Station, row: Row, change: Change | None) -> Row:
         return replace(row, failed=str(error))
 
 
-def _blank(station: Station, half: Half, change: Change) -> Row:
+def _blank(station: Station, part: Part, change: Change) -> Row:
     return Row(
         model=station.model.id,
-        half=half.value,
+        part=part.value,
         change=change.id,
         beside=change.beside,
         what=change.what,

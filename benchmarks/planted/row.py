@@ -16,7 +16,7 @@ class Row:
     """Observed facts are None where the product said nothing; numbers are in nats or logits."""
 
     model: str
-    half: str
+    part: str
     change: str
     beside: str
     what: str
@@ -49,7 +49,7 @@ class Row:
     @property
     def key(self) -> Key:
         """What may be measured once."""
-        return self.model, self.half, self.change, self.beside
+        return self.model, self.part, self.change, self.beside
 
     @property
     def times(self) -> float | None:

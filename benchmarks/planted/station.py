@@ -1,4 +1,4 @@
-"""One model's baseline on one half of the prompts, blessed once and used for every row. Judges nothing itself."""
+"""One model's baseline on one part of the prompts, blessed once and used for every row. Judges nothing itself."""
 
 from __future__ import annotations
 

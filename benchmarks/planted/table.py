@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from benchmarks.planted.change import ALONE, EAGER, Kind
 from benchmarks.planted.grade import Mark, grade
-from benchmarks.planted.prompts import Half
-from benchmarks.planted.row import Key, Row
+from benchmarks.planted.prompts import Part
+from benchmarks.planted.row import Row
 
 HEADER = (
-    "| change | expected | verdict | class | first place | D / F | shift ÷ yardstick | ratio | s | held out | fit |"
+    "| change | expected | verdict | class | first place | D / F | shift ÷ yardstick | ratio | s | fresh | held | fit |"
 )
+TITLES = {Part.FRESH: "Fresh part", Part.HELD: "Held part", Part.FIT: "Fit part"}
+Asked = tuple[str, str, str]  # model, change, beside
 SHORT = {"rounding": "rounding", "native_path_defect": "native path", "model_or_input_change": "model or input"}
 PARTS = (
     ("Benign changes", (Kind.BENIGN, Kind.REFUSED), ALONE),
@@ -22,23 +24,21 @@ PARTS = (
 )
 
 
-def table(rows: Iterable[Row]) -> str:
-    """Every model's parts, a summary before them and the misses behind."""
-    held, fit = _half(rows, Half.HELD), {_same(row): row for row in _half(rows, Half.FIT)}
-    models = list(dict.fromkeys(row.model for row in held))
-    parts = [_summary(held, "Held-out half"), _summary(list(fit.values()), "Fit half")]
-    parts += [_model(model, [row for row in held if row.model == model], fit) for model in models]
-    parts += [_misses([*held, *fit.values()])]
+def table(rows: Sequence[Row]) -> str:
+    """Every model's rows of the fresh part with the marks of the others, a summary before them, the misses behind."""
+    by_part = {part: [row for row in rows if row.part == part.value] for part in Part}
+    fresh = by_part[Part.FRESH]
+    others = [{_asked(row): row for row in by_part[part]} for part in (Part.HELD, Part.FIT)]
+    models = list(dict.fromkeys(row.model for row in fresh))
+    parts = [_summary(by_part[part], TITLES[part]) for part in Part]
+    parts += [_model(model, [row for row in fresh if row.model == model], others) for model in models]
+    parts += [_misses([row for part in Part for row in by_part[part]])]
     return "\n\n".join(part for part in parts if part)
 
 
-def _same(row: Row) -> Key:
-    """The key of the held-out row that asks the same."""
-    return row.model, Half.HELD.value, row.change, row.beside
-
-
-def _half(rows: Iterable[Row], half: Half) -> list[Row]:
-    return [row for row in rows if row.half == half.value]
+def _asked(row: Row) -> Asked:
+    """What rows of different parts have in common."""
+    return row.model, row.change, row.beside
 
 
 def _summary(rows: Sequence[Row], title: str) -> str:
@@ -59,18 +59,18 @@ def _marks(rows: Sequence[Row]) -> str:
     return " | ".join(str(counts[mark]) for mark in Mark)
 
 
-def _model(model: str, rows: Sequence[Row], fit: dict[Key, Row]) -> str:
+def _model(model: str, rows: Sequence[Row], others: Sequence[Mapping[Asked, Row]]) -> str:
     parts = [f"### {model}"]
     for title, kinds, beside in PARTS:
         chosen = [row for row in rows if row.kind in kinds and row.beside == beside]
         if chosen:
-            lines = [_line(row, fit.get(_same(row))) for row in chosen]
+            lines = [_line(row, [other.get(_asked(row)) for other in others]) for row in chosen]
             rule = "|" + "---|" * (HEADER.count("|") - 1)
             parts.append("\n".join([f"{title}:", "", HEADER, rule, *lines]))
     return "\n\n".join(parts)
 
 
-def _line(row: Row, other: Row | None) -> str:
+def _line(row: Row, others: Sequence[Row | None]) -> str:
     cells = (
         row.what,
         _expected(row),
@@ -82,7 +82,7 @@ def _line(row: Row, other: Row | None) -> str:
         _ratio(row),
         f"{row.seconds:.0f}",
         grade(row).mark.value,
-        "" if other is None else grade(other).mark.value,
+        *("" if other is None else grade(other).mark.value for other in others),
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -141,4 +141,4 @@ def _miss(row: Row) -> str:
     }
     told = ", ".join(f"{name} {_number(size)}" for name, size in sizes.items() if size is not None)
     against = "; ".join(grade(row).against)
-    return f"- {row.model}, {row.half}: **{row.change}**{beside}: {against}" + (f" ({told})" if told else "")
+    return f"- {row.model}, {row.part}: **{row.change}**{beside}: {against}" + (f" ({told})" if told else "")

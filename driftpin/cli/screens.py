@@ -28,6 +28,7 @@ def assessment(c: Console, found: Assessment, body: Mapping[str, Any], replay: R
     held = f" against {plain(against['label'])}" if against else ""
     c.print(f"[dim]{plain(replay.id)} of {plain(replay.target)}{held}, severity {body['severity']}[/]")
     _shift(c, body["shift"])
+    _texts(c, body["texts"])
     if body["diagnosis"]:
         _line(c, "class", body["diagnosis"]["sentence"])
     _divergence(c, body["first_divergence"])
@@ -66,6 +67,16 @@ def _against(shift: Mapping[str, Any]) -> str:
     times = "" if shift["times"] is None else f"{_short(shift['times'])} times "
     floor = "" if shift["repeat_floor"] is None else f"; repeat floor {_short(shift['repeat_floor'])}"
     return f"{times}the rounding yardstick of {_short(shift['yardstick'])}; above {shift['limit']:g} is a shift{floor}"
+
+
+def _texts(c: Console, texts: Mapping[str, Any] | None) -> None:
+    """Nothing where every text is the baseline's."""
+    if texts is None or not texts["changed"]:
+        return
+    alone = texts["by_rounding"]
+    measured = "" if alone is None else f"; rounding alone changes {_short(alone)} of them on average"
+    unknown = "; the baseline did not measure how many rounding alone changes" if alone is None else ""
+    _line(c, "texts", f"{texts['changed']} of {texts['decoded']} changed{measured}{unknown}")
 
 
 def _divergence(c: Console, first: Mapping[str, Any] | None) -> None:

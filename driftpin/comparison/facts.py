@@ -43,6 +43,15 @@ class Divergence:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TopMoved:
+    """The first position at which two scores of the same tokens have another arg-max; `movement` is D as above."""
+
+    position: int
+    movement: float | None  # None: one of the two tokens was not kept by the other side
+    ulp: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Movement:
     """How far numbers moved over the positions where both sides saw the same context."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from driftpin.comparison.facts import Divergence, Movement, PromptDifference
+from driftpin.comparison.facts import Divergence, Movement, PromptDifference, TopMoved
 from driftpin.trace.head import Head
 from driftpin.trace.probe import Probe
 from driftpin.trace.text import TraceText
@@ -103,6 +103,16 @@ def _ulp(a: Head, b: Head, at: int) -> float | None:
         return None
     largest = max(abs(float(a.topk_logits[at][0])), abs(float(b.topk_logits[at][0])))
     return None if not np.isfinite(largest) else unit_in_last_place(largest, b.dtype)
+
+
+def top_moved(a: Head, b: Head) -> TopMoved | None:
+    """Where two scores of the same tokens first have another arg-max: there greedy decodes part. None: nowhere."""
+    count = min(len(a.topk_ids), len(b.topk_ids))
+    at = first_difference(a.topk_ids[:count, :1].ravel(), b.topk_ids[:count, :1].ravel())
+    if at is None:
+        return None
+    moved, _ = _pair_movement(a, b, at, int(a.topk_ids[at, 0]), int(b.topk_ids[at, 0]))
+    return TopMoved(position=at, movement=moved, ulp=_ulp(a, b, at))
 
 
 def unit_in_last_place(value: float, dtype: str) -> float:

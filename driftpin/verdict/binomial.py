@@ -1,4 +1,4 @@
-"""The upper tail of a binomial distribution: how likely so many hits or more are by chance alone. Pure."""
+"""Upper tails: how likely so many hits or more are by chance alone. Pure."""
 
 from __future__ import annotations
 
@@ -18,6 +18,23 @@ def at_least(count: int, trials: int, share: float = 0.5) -> float:
         if term < NEGLIGIBLE and hits > share * trials:  # terms beyond the mean fall ever faster
             break
     return min(total, 1.0)
+
+
+def foreseen(count: int, trials: int, hits: float, seen: float) -> float:
+    """P(X >= count) of `trials`, where `hits` of `seen` earlier trials hit and nothing else is known of the chance.
+
+    Beta-binomial, the posterior predictive of a binomial under a uniform prior (Gelman et al., Bayesian Data Analysis,
+    section 2.4): unlike a binomial with the share as measured it does not take a few trials for certainty.
+    """
+    if count <= 0:
+        return 1.0
+    a, b = hits + 1.0, seen - hits + 1.0
+    terms = (_log_choose(trials, k) + _log_beta(k + a, trials - k + b) for k in range(count, trials + 1))
+    return min(math.fsum(math.exp(term - _log_beta(a, b)) for term in terms), 1.0)
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
 def _log_choose(trials: int, hits: int) -> float:

@@ -5,20 +5,19 @@ Only the reference arm can tell them apart, so without it none of the words is u
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from driftpin.comparison.facts import Comparison, TraceComparison
 from driftpin.environment.environment import Equality
 from driftpin.trace.health import Ill
+from driftpin.verdict.crowd import is_far_flip, moved_beyond, parted_far
 from driftpin.verdict.evidence import ReferenceEvidence, SignTest, sign_tests
 from driftpin.verdict.floors import SHIFT
-from driftpin.verdict.outcome import CanaryVerdict, Outcome, tie_limit
-from driftpin.verdict.router_tie import only_ties
+from driftpin.verdict.outcome import CanaryVerdict, Outcome
+from driftpin.verdict.untold import why_unpaired, why_untold
 
-FAR = 2.0  # pair movement in F, or distance in baseline distances, that rounding does not reach
 ONE = 2.5  # shift limits (five yardsticks) that a single canary may reach before it speaks for itself
 NO_REFERENCE = "the baseline holds no reference scores"
 NOT_RUN = "the reference arm has not run beside this replay"
@@ -60,7 +59,7 @@ def diagnose(
     tests = sign_tests(evidence)
     if evidence.comparison is None:
         return _without(evidence.absent or NOT_RUN, tests)
-    if unpaired := _unpaired(comparison, evidence):
+    if unpaired := why_unpaired(comparison, evidence):
         return _without(unpaired, tests)
     found = _word(comparison, evidence, tests, canaries)
     return _without(found, tests) if isinstance(found, str) else _told(*found, evidence, tests)
@@ -72,70 +71,56 @@ def _word(
     """The word and what it rests on; or, as a string, why there is none."""
     if moved := _asked_otherwise(comparison) or _reference_moved(evidence) or _only_chosen(comparison, evidence):
         return ChangeClass.MODEL_OR_INPUT_CHANGE, moved
-    guilty = next((test for test in tests if test.significant), None)
-    if guilty is not None:
-        return ChangeClass.NATIVE_PATH_DEFECT, f"the reference stayed calm, and {_in_words(guilty)}"
-    if shifted := [c.canary for c in canaries if c.outcomes & {Outcome.SHIFTED, Outcome.BROKEN}]:
-        sentence = f"the reference stayed calm, while {len(shifted)} canaries moved more than rounding moves them"
-        return ChangeClass.NATIVE_PATH_DEFECT, sentence
-    if far := _far_flip(comparison, evidence):
-        return ChangeClass.NATIVE_PATH_DEFECT, f"the reference stayed calm, while {far}"
-    if unsure := _doubtful(tests) or _weak(tests) or _far_behind_a_tie(comparison, evidence):
-        return unsure
-    return ChangeClass.ROUNDING, _calm_sentence(evidence, tests)
+    if (
+        defect := _farther(tests)
+        or _crowd(comparison, evidence)
+        or _shifted(canaries)
+        or _far_flip(comparison, evidence)
+    ):
+        return ChangeClass.NATIVE_PATH_DEFECT, f"the reference stayed calm, {defect}"
+    return why_untold(comparison, evidence, tests) or (ChangeClass.ROUNDING, _calm_sentence(evidence, tests))
 
 
-def _unpaired(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
-    """What moved must have been asked of the reference too, at least in part."""
-    own = evidence.comparison or comparison
-    asked = {key.canary for key in own.identical} | {t.key.canary for t in own.changed if not t.mismatched}
-    moved = {t.key.canary for t in comparison.changed if not t.identical and not t.mismatched}
-    return None if moved & asked or not moved else "the reference arm did not measure the canaries that moved"
+def _farther(tests: Sequence[SignTest]) -> str | None:
+    return next((f"and {test.words}" for test in tests if test.significant), None)
+
+
+def _crowd(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
+    crowd = moved_beyond(comparison, evidence.native)
+    if crowd is None or not crowd.significant:
+        return None
+    many = f"{len(crowd.traces)} of {crowd.asked} decodes moved more than rounding moves them"
+    return f"while {many} (p = {crowd.p_value:.2g})"
+
+
+def _shifted(canaries: Sequence[CanaryVerdict]) -> str | None:
+    count = sum(bool(c.outcomes & {Outcome.SHIFTED, Outcome.BROKEN}) for c in canaries)
+    many = "1 canary" if count == 1 else f"{count} canaries"
+    return f"while {many} moved more than rounding moves them" if count else None
 
 
 def _far_flip(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
     """A token that parted by more than twice what rounding moves a pair by, or to one that was not even kept.
 
-    Not behind a router that fell the other way at a tie: another expert moves logits by a jump of any width.
+    Behind a router that chose other experts a jump is as wide as experts differ: there it takes many more canaries than
+    rounding makes jump.
     """
-    far = (t for t in _far(comparison, evidence) if not only_ties(t.routing, evidence.native))
-    return next((f"{t.key.canary} parts by far more than rounding moves two tokens" for t in far), None)
-
-
-def _far_behind_a_tie(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
-    """Rounding makes such a tie fall, and so does a small defect: the jump behind it is no evidence for either."""
-    far = [trace.key.canary for trace in _far(comparison, evidence)]
-    if not far:
+    far = [] if evidence.native is None else [t for t in comparison.changed if is_far_flip(t, evidence.native)]
+    if plain := next((t for t in far if not _perhaps_rerouted(t, evidence)), None):
+        return f"while {plain.key.canary} parts by far more than rounding moves two tokens"
+    crowd = parted_far(comparison, evidence.native)
+    if crowd is None or not crowd.significant:
         return None
-    count = f"{len(far)} executions part" if len(far) > 1 else f"{far[0]} parts"
-    return f"{count} by far more than rounding moves two tokens, behind a router that chose other experts at a tie"
+    many = f"{len(crowd.traces)} of {crowd.asked} canaries part by far more than rounding moves two tokens"
+    return f"while {many}, and rounding does that to few (p = {crowd.p_value:.2g})"
 
 
-def _far(comparison: Comparison, evidence: ReferenceEvidence) -> Iterator[TraceComparison]:
-    if evidence.native is None:
-        return
-    for trace in comparison.changed:
-        at = trace.divergence
-        if at is None or not at.both_top:
-            continue
-        if at.movement is None or abs(at.movement) > FAR * tie_limit(at, evidence.native):
-            yield trace
-
-
-def _doubtful(tests: Sequence[SignTest]) -> str | None:
-    """Farther in more canaries than chance explains, though not in enough to be sure."""
-    told = (_in_words(test) for test in tests if test.doubtful)
-    return next((f"{words}: too many for chance, too few to be sure; more canaries would tell" for words in told), None)
-
-
-def _weak(tests: Sequence[SignTest]) -> str | None:
-    """Where the tests could not have spoken, a much greater distance is no rounding on their silence."""
-    if any(test.resolved and not test.powerless for test in tests):
-        return None
-    far = next((test for test in tests if test.resolved and test.ratio >= FAR and test.farther == test.asked), None)
-    if far is not None:
-        return f"{far.asked} canaries are too few for the sign test, and all of them lie {far.ratio:.3g} times as far"
-    return None
+def _perhaps_rerouted(trace: TraceComparison, evidence: ReferenceEvidence) -> bool:
+    """A router chose otherwise; or nobody recorded it, in a model whose pairs jump under rounding alone."""
+    if trace.routing is not None:
+        return True
+    jumps = evidence.native is not None and bool(evidence.native.far_parting)
+    return trace.depth_absent is not None and jumps
 
 
 def _asked_otherwise(comparison: Comparison) -> str | None:
@@ -219,19 +204,11 @@ def _size(evidence: ReferenceEvidence) -> str:
     return size if limit is None else f"{size}, where rounding reaches {limit:.2g}"
 
 
-def _in_words(test: SignTest) -> str:
-    size = "infinitely far" if math.isinf(test.ratio) else f"{test.ratio:.3g} times as far"
-    return (
-        f"the native {test.probe.value} lies {size} from it as at blessing "
-        f"({test.farther} of {test.asked} canaries farther, p = {test.p_value:.2g})"
-    )
-
-
 def _calm_sentence(evidence: ReferenceEvidence, tests: Sequence[SignTest]) -> str:
     calm = f"the reference stayed calm ({_size(evidence)})"
     if not tests:
         return f"{calm}, and no native distance to it changed: what moved, no log-probability of the tokens sees"
-    told = "; ".join(_in_words(test) for test in tests)
+    told = "; ".join(test.words for test in tests)
     if not any(test.resolved for test in tests):
         return f"{calm}, and the native arm moved within rounding; the reference is no more exact than this target"
     weak = all(test.powerless for test in tests)
@@ -239,7 +216,7 @@ def _calm_sentence(evidence: ReferenceEvidence, tests: Sequence[SignTest]) -> st
 
 
 def _without(why: str, tests: tuple[SignTest, ...]) -> Diagnosis:
-    said = next((f"; {_in_words(test)}" for test in tests if test.significant), "")
+    said = next((f"; {test.words}" for test in tests if test.significant), "")
     return _with_test(
         Diagnosis(word=None, sentence=f"rounding or defect cannot be told: {why}{said}", absent=why, tests=tests)
     )

@@ -17,10 +17,12 @@ from driftpin.environment.environment import Equality
 from driftpin.trace.probe import Probe
 from driftpin.verdict.binomial import at_least
 from driftpin.verdict.floors import Floors
+from driftpin.verdict.outcome import Finding, Outcome
 
 ALPHA = 0.01  # of being wrong once, shared by the tests that could be asked: one per probe whose numbers moved
 DOUBT = 0.05  # a test above this is what chance does; between the two it is neither rounding nor a defect
 FARTHER = 1.2  # a ratio below is no defect, however many canaries agree: a thousand canaries would make 1.01 certain
+NEAR = 1.05  # what benign changes reach in the mean (DESIGN 7); a certain ratio between the two is neither
 RESOLVED = 3.0  # baseline distance over the reference's own yardstick; below, the reference is no more precise
 
 
@@ -33,6 +35,7 @@ class ReferenceEvidence:
     floors: Floors | None = None  # of the reference arm, measured at blessing
     native: Floors | None = None  # of the native arm
     model: Equality = Equality.SAME  # the native model sections, generation settings included
+    still: bool = False  # the native stack is not known to differ and the target repeats itself: no bit may move
     comparison: Comparison | None = None  # the reference's own traces, baseline against candidate
     stack: Equality = Equality.UNDETERMINED  # whether the reference ran on the baseline's stack
     missing: tuple[str, ...] = ()  # canaries that the reference arm could not measure this time
@@ -60,8 +63,19 @@ class SignTest:
 
     @property
     def doubtful(self) -> bool:
-        """Too many farther for chance, too few to be sure."""
-        return self.resolved and self.p_value <= DOUBT and self.ratio >= FARTHER and not self.significant
+        """Too many farther for chance and too few to be sure; or surely farther, by less than a defect."""
+        if not self.resolved or self.significant:
+            return False
+        return self.p_value <= DOUBT if self.ratio >= FARTHER else self.p_value <= self.alpha and self.ratio >= NEAR
+
+    @property
+    def words(self) -> str:
+        """The observation, for a sentence."""
+        size = "infinitely far" if math.isinf(self.ratio) else f"{self.ratio:.3g} times as far"
+        return (
+            f"the native {self.probe.value} lies {size} from it as at blessing "
+            f"({self.farther} of {self.asked} canaries farther, p = {self.p_value:.2g})"
+        )
 
     @property
     def powerless(self) -> bool:
@@ -106,10 +120,18 @@ def without(evidence: ReferenceEvidence | None, canaries: frozenset[str]) -> Ref
     )
 
 
-def farther_canaries(evidence: ReferenceEvidence | None) -> dict[str, Distance]:
-    """By canary: the distance that condemns it, where a significant test says that rounding is no explanation."""
+def farther_canaries(evidence: ReferenceEvidence | None) -> dict[str, Finding]:
+    """By canary: `shifted`, where a significant test says that rounding is no explanation of its distance."""
     if evidence is None:
         return {}
     guilty = {test.probe for test in sign_tests(evidence) if test.significant}
     found = (d for d in evidence.distances if d.key.probe in guilty and d.ratio >= FARTHER)
-    return {d.key.canary: d for d in found}
+    return {d.key.canary: _farther(d) for d in found}
+
+
+def _farther(distance: Distance) -> Finding:
+    why = (
+        f"tokens agree or only tie, but the {distance.key.probe.value} lies {distance.ratio:.3g} times as far from "
+        f"the reference as at blessing ({distance.candidate:.2g} against {distance.baseline:.2g} nats)"
+    )
+    return Finding(outcome=Outcome.SHIFTED, why=why, key=distance.key)

@@ -7,19 +7,20 @@ part of the baseline and never changes; a candidate never sets its own threshold
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from driftpin.comparison.deviation import deviation
 from driftpin.comparison.routing import routing
-from driftpin.comparison.tokens import movement, top_pair_movements
+from driftpin.comparison.tokens import movement, top_moved, top_pair_movements
 from driftpin.trace.head import Head
 from driftpin.trace.layers import Layers
 
 QUANTILE = 0.999  # of pair movement: what a tie may move by
 SHIFT = 2.0  # mean |Δ log-prob| above this many yardsticks is a shift
+FAR = 2.0  # D above this many F, or a distance above this many baseline distances: rounding alone does not reach it
 STANDS_OUT = 3.0  # a block above this many times its own yardstick is where a change enters
 
 
@@ -34,6 +35,11 @@ class Floors:
     samples: int  # pair movements that the quantile was taken of
     seeds: int
     routers: Mapping[str, float] = field(default_factory=dict)  # share of positions with other experts, as `blocks`
+    parting: Mapping[str, float] = field(default_factory=dict)  # by canary: share of seeds that would part its text
+    far_parting: float | None = (
+        None  # share of canaries and seeds that part by more than FAR times F; None: not measured
+    )
+    beyond: float | None = None  # share of their texts' beginnings whose mean is above the shift limit; None: likewise
 
     def to_json(self) -> dict[str, Any]:
         """As kept in a bundle."""
@@ -45,12 +51,15 @@ class Floors:
             "samples": self.samples,
             "seeds": self.seeds,
             "routers": dict(self.routers),
+            "parting": dict(self.parting),
+            "far_parting": self.far_parting,
+            "beyond": self.beyond,
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> Floors | None:
-        """From a bundle; None for one that was blessed without floors."""
-        return None if value is None else cls(**value)
+        """From a bundle; None for one that was blessed without floors. What a later version measures is left out."""
+        return None if value is None else cls(**_known(cls, value))
 
     def shift_limit(self, canary: str) -> float:
         """What mean |Δ log-prob| of a canary may reach: twice the larger of its own yardstick and the common one."""
@@ -100,8 +109,14 @@ class RepeatFloor:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> RepeatFloor | None:
-        """From a bundle; None for one that was blessed before repeats were measured."""
-        return None if value is None else cls(**value)
+        """From a bundle; None for one that was blessed before repeats were measured; later parts are left out."""
+        return None if value is None else cls(**_known(cls, value))
+
+
+def _known(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts that this version knows: one release back reads what the next one wrote."""
+    names = {part.name for part in fields(kind)}
+    return {name: part for name, part in value.items() if name in names}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,7 +140,7 @@ def floors_of(pairs: Sequence[Perturbed], seeds: int) -> Floors | None:
     by_canary: dict[str, float] = {}
     for canary, size in moved:
         by_canary[canary] = max(size, by_canary.get(canary, 0.0))
-    return Floors(
+    found = Floors(
         pair=float(np.quantile(pooled, QUANTILE, method="higher")),
         logprob=float(np.mean([size for _, size in moved])),
         by_canary=by_canary,
@@ -133,7 +148,9 @@ def floors_of(pairs: Sequence[Perturbed], seeds: int) -> Floors | None:
         samples=len(pooled),
         seeds=seeds,
         routers=_routers(pairs),
+        parting=_parting(pairs),
     )
+    return replace(found, far_parting=_far_parting(pairs, found.pair), beyond=_beyond(pairs, found))
 
 
 def _blocks(pairs: Sequence[Perturbed]) -> dict[str, float]:
@@ -156,3 +173,31 @@ def _routers(pairs: Sequence[Perturbed]) -> dict[str, float]:
             for router in found.changed:
                 largest[router.module] = max(router.count / found.positions, largest[router.module])
     return largest
+
+
+def _parting(pairs: Sequence[Perturbed]) -> dict[str, float]:
+    seeds: dict[str, list[bool]] = {}
+    for pair in pairs:
+        seeds.setdefault(pair.canary, []).append(top_moved(pair.head, pair.other) is not None)
+    return {canary: sum(parted) / len(parted) for canary, parted in seeds.items()}
+
+
+def _far_parting(pairs: Sequence[Perturbed], limit: float) -> float:
+    """Other experts behind a router's tie do that in a mixture; in a dense model nothing does."""
+    moved = [top_moved(pair.head, pair.other) for pair in pairs]
+    return sum(at is not None and is_far(at.movement, max(limit, at.ulp or 0.0)) for at in moved) / len(moved)
+
+
+def _beyond(pairs: Sequence[Perturbed], floors: Floors) -> float:
+    """A decode is compared up to its divergence, so every beginning of a text stands for one that parted there."""
+    shares = []
+    for pair in pairs:
+        moved = np.abs(pair.head.logprob.astype(np.float64) - pair.other.logprob.astype(np.float64))
+        means = np.cumsum(moved) / np.arange(1, len(moved) + 1)
+        shares.append(float((means > floors.shift_limit(pair.canary)).mean()) if len(means) else 0.0)
+    return float(np.mean(shares))
+
+
+def is_far(moved: float | None, limit: float) -> bool:
+    """A pair that moved by more than FAR times F (`limit`), or to a token that was not even kept."""
+    return moved is None or abs(moved) > FAR * limit

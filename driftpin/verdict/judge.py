@@ -10,6 +10,7 @@ from driftpin.comparison.facts import Comparison, RepeatMovement
 from driftpin.environment.environment import Equality
 from driftpin.settings.policy import Policy, Severity
 from driftpin.trace.probe import Probe, TraceKey
+from driftpin.verdict.crowd import crowded, moved_beyond
 from driftpin.verdict.diagnosis import ChangeClass, Diagnosis, diagnose
 from driftpin.verdict.evidence import ReferenceEvidence, farther_canaries, without
 from driftpin.verdict.floors import SHIFT, Floors, RepeatFloor
@@ -19,6 +20,7 @@ from driftpin.verdict.place import Place, localise
 from driftpin.verdict.place_by_deviation import CALM_BLOCKS, ROUNDING
 from driftpin.verdict.quorum import Quorum, voted
 from driftpin.verdict.shift import shift_of
+from driftpin.verdict.texts import Texts, texts_of
 from driftpin.verdict.verdict import FirstDivergence, Verdict
 
 DRIFTED = frozenset({Outcome.FLIP, Outcome.SHIFTED, Outcome.CHECK_CHANGED})
@@ -54,18 +56,21 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
     circumstances = _known(circumstances)
     floors, repeat, evidence = circumstances.floors, circumstances.repeat, circumstances.evidence
     vote = partial(voted, quorum=circumstances.quorum)
-    canaries = canary_verdicts(comparison, floors, farther_canaries(evidence), vote)
+    condemned = crowded(moved_beyond(comparison, floors), floors) | farther_canaries(evidence)
+    canaries = canary_verdicts(comparison, floors, condemned, vote)
     kind = _kind(comparison, circumstances, canaries)
     watched = _watched(comparison, circumstances.suite_changed)
+    texts = texts_of(watched, floors)
     diagnosis = diagnose(watched, evidence, canaries) if kind in DIAGNOSED else None
     return Verdict(
         kind=kind,
         severity=_severity(kind, canaries, circumstances, policy),
-        headline=_headline(kind, comparison, circumstances, canaries),
+        headline=_headline(kind, comparison, circumstances, canaries, texts),
         canaries=canaries,
         first=_first(comparison, floors),
         place=_place(comparison, circumstances, diagnosis),
         diagnosis=diagnosis,
+        texts=texts,
         shift=shift_of(comparison, floors, None if repeat is None else repeat.logprob),
         remarks=_remarks(kind, circumstances),
         unseen=_unseen(comparison, circumstances, diagnosis),
@@ -76,8 +81,12 @@ def _known(circumstances: Circumstances) -> Circumstances:
     """One value for each floor (never below the target's own repeats), and evidence on what the suite still asks."""
     floors = circumstances.floors and circumstances.floors.at_least(circumstances.repeat)
     evidence = without(circumstances.evidence, circumstances.suite_changed)
+    restless = circumstances.repeat is not None and circumstances.repeat.moved
+    still = circumstances.stack is not Equality.DIFFERENT and not restless
     return replace(
-        circumstances, floors=floors, evidence=evidence and replace(evidence, native=floors, model=circumstances.model)
+        circumstances,
+        floors=floors,
+        evidence=evidence and replace(evidence, native=floors, model=circumstances.model, still=still),
     )
 
 
@@ -201,16 +210,29 @@ def _first(comparison: Comparison, floors: Floors | None) -> FirstDivergence | N
 
 
 def _headline(
-    kind: VerdictKind, comparison: Comparison, circumstances: Circumstances, canaries: tuple[CanaryVerdict, ...]
+    kind: VerdictKind,
+    comparison: Comparison,
+    circumstances: Circumstances,
+    canaries: tuple[CanaryVerdict, ...],
+    texts: Texts | None,
 ) -> str:
     counted = _counted(canaries)
     said = {
         VerdictKind.INCOMPARABLE: "incomparable: every canary was asked or declared differently",
         VerdictKind.UNSTABLE: f"unstable: {_unstable(comparison, circumstances)}",
         VerdictKind.DRIFT: f"drift: {_drift(circumstances)}{counted}",
+        VerdictKind.NUMERIC: f"numeric: {counted}{_texts(texts)}",
         VerdictKind.MATCH: f"match: {_matching(canaries)}",
     }
     return said.get(kind, f"{kind.value}: {counted}")
+
+
+def _texts(texts: Texts | None) -> str:
+    """Users read texts: that some changed stands in the headline, whatever the numbers say of it."""
+    if texts is None or not texts.changed:
+        return ""
+    alone = "" if texts.by_rounding is None else f", where rounding alone changes {texts.by_rounding:.2g} on average"
+    return f"; {_plural(texts.changed, 'text', 'texts')} changed{alone}"
 
 
 def _counted(canaries: tuple[CanaryVerdict, ...]) -> str:

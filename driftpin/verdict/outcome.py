@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from driftpin.comparison.distance import Distance
 from driftpin.comparison.facts import Comparison, Divergence, TraceComparison, Unmeasured
 from driftpin.trace.health import Ill
 from driftpin.trace.probe import Probe, TraceKey
 from driftpin.verdict.floors import Floors
-from driftpin.verdict.router_tie import only_ties
 
 
 class Outcome(StrEnum):
@@ -32,6 +30,9 @@ class Outcome(StrEnum):
 
 
 POSITIONS = 8  # of a decode, before its mean is held against the yardstick
+NAMED = frozenset(  # a canary that drifts needs no second reason
+    {Outcome.FLIP, Outcome.SHIFTED, Outcome.BROKEN, Outcome.INVALID}
+)
 RANK = {outcome: rank for rank, outcome in enumerate(Outcome)}
 
 
@@ -68,34 +69,25 @@ Vote = Callable[[Sequence[Finding]], list[Finding]]
 def canary_verdicts(
     comparison: Comparison,
     floors: Floors | None = None,
-    farther: Mapping[str, Distance] | None = None,
+    condemned: Mapping[str, Finding] | None = None,
     vote: Vote = list,
 ) -> tuple[CanaryVerdict, ...]:
     """One verdict per canary of either suite, in suite order.
 
-    `farther` holds the canaries that the reference rule condemns; `vote` may turn findings into weaker ones.
+    `condemned` holds what a rule over all canaries found of some; `vote` may turn the other findings into weaker ones.
     """
     found: dict[str, list[Finding]] = {canary: [] for canary in comparison.order}
     for canary, finding in _findings(comparison, floors):
         found[canary].append(finding)
     found = {canary: vote(findings) for canary, findings in found.items()}
-    for canary, distance in (farther or {}).items():  # judged over canaries already: nothing to vote about
-        found[canary].extend(_condemned(found[canary], distance))
+    for canary, finding in (condemned or {}).items():  # judged over canaries already: nothing to vote about
+        if not {f.outcome for f in found[canary]} & NAMED:
+            found[canary].append(finding)
     return tuple(
         CanaryVerdict(canary=canary, findings=tuple(sorted(findings, key=lambda f: RANK[f.outcome])))
         for canary, findings in found.items()
         if findings
     )
-
-
-def _condemned(findings: Sequence[Finding], distance: Distance) -> Iterable[Finding]:
-    """`shifted`, where tokens agree or only tie: another flip needs no second reason."""
-    if not {f.outcome for f in findings} & {Outcome.FLIP, Outcome.SHIFTED, Outcome.BROKEN, Outcome.INVALID}:
-        why = (
-            f"tokens agree or only tie, but the {distance.key.probe.value} lies {distance.ratio:.3g} times as far from "
-            f"the reference as at blessing ({distance.candidate:.2g} against {distance.baseline:.2g} nats)"
-        )
-        yield Finding(outcome=Outcome.SHIFTED, why=why, key=distance.key)
 
 
 def _findings(comparison: Comparison, floors: Floors | None) -> Iterable[tuple[str, Finding]]:
@@ -218,15 +210,15 @@ def _flip_sentence(trace: TraceComparison, floors: Floors | None) -> str:
         moved += f" against F = {tie_limit(at, floors):.3g}" + ("" if at.both_top else ", and not both were arg-maxes")
     margin = "" if at.baseline_margin is None else f", the baseline's margin there was {at.baseline_margin:.3g}"
     said = f"tokens part at output {at.position}: {at.baseline_text!r} became {at.candidate_text!r}; {moved}{margin}"
-    return said + _routed(trace, floors)
+    return said + _routed(trace)
 
 
-def _routed(trace: TraceComparison, floors: Floors | None) -> str:
+def _routed(trace: TraceComparison) -> str:
     """Other experts before the divergence move logits by a jump, so they are said beside D."""
     if trace.routing is None:
         return ""
-    first, tie = trace.routing.first, " at a tie" if only_ties(trace.routing, floors) else ""
-    return f"; a router chose other experts{tie} before it, first {first.module} at position {first.position}"
+    first = trace.routing.first
+    return f"; a router chose other experts before it, first {first.module} at position {first.position}"
 
 
 def _numeric_sentence(trace: TraceComparison) -> str:

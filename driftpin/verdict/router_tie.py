@@ -1,7 +1,10 @@
 """Routers that fell the other way at a tie: what rounding does to a mixture of experts. Pure.
 
 Two experts that score alike are exchanged by the least rounding, and then a token's whole update is another one: the
-jump is as wide as experts differ, whatever the size of the rounding. So such a jump is no measure of a change.
+jump is as wide as experts differ, whatever the size of the rounding. So such a jump names no block.
+
+This only ever *excuses a block*, on another stack, from being called the place; whether the movement is rounding or a
+defect is not decided by it (`texts.py` counts canaries for that). Hence the share is taken high: see `at_a_tie`.
 """
 
 from __future__ import annotations

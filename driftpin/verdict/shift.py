@@ -17,7 +17,7 @@ class Shift:
     `yardstick` is the same mean under rounding alone; a canary is shifted above `limit` times its yardstick.
     """
 
-    probe: Probe  # whose numbers: scores, or decodes where there is no score
+    probe: Probe  # whose numbers: scores, or decodes where only they moved or there is no score
     mean: float
     canaries: int
     yardstick: float | None  # None: the baseline has none
@@ -36,12 +36,10 @@ class Shift:
 
 
 def shift_of(comparison: Comparison, floors: Floors | None, repeat_floor: float | None = None) -> Shift | None:
-    """None where nothing was compared."""
-    for probe in (Probe.SCORE, Probe.DECODE):
-        sizes = _sizes(comparison, probe)
-        if sizes:
-            return _shift(comparison, probe, sizes, floors, repeat_floor)
-    return None
+    """Of the scores; of the decodes where only they moved or there is no score. None where nothing was compared."""
+    probes = {probe: sizes for probe in (Probe.SCORE, Probe.DECODE) if (sizes := _sizes(comparison, probe))}
+    probe = next((p for p, sizes in probes.items() if any(sizes.values())), next(iter(probes), None))
+    return None if probe is None else _shift(comparison, probe, probes[probe], floors, repeat_floor)
 
 
 def _sizes(comparison: Comparison, probe: Probe) -> dict[str, float]:

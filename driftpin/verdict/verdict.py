@@ -12,6 +12,7 @@ from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import CanaryVerdict, Outcome
 from driftpin.verdict.place import Place
 from driftpin.verdict.shift import Shift
+from driftpin.verdict.texts import Texts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,7 @@ class Verdict:
     first: FirstDivergence | None = None
     place: Place | None = None
     diagnosis: Diagnosis | None = None  # None: nothing changed
+    texts: Texts | None = None  # None: nothing was decoded on both sides
     shift: Shift | None = None  # None: nothing was compared
     remarks: tuple[str, ...] = ()  # what the environment suggests, as sentences
     unseen: tuple[str, ...] = ()  # what could not be seen, as sentences

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # lists of replays start without what compares them
     from driftpin.verdict.diagnosis import Diagnosis
     from driftpin.verdict.outcome import CanaryVerdict
     from driftpin.verdict.shift import Shift
+    from driftpin.verdict.texts import Texts
     from driftpin.workflow.assess import Assessment
     from driftpin.workflow.references import Reference
 
@@ -46,6 +47,7 @@ def assessment(found: Assessment, *, strict: bool = False, comparing: bool = Tru
         "class": None if verdict.diagnosis is None or verdict.diagnosis.word is None else verdict.diagnosis.word.value,
         "diagnosis": diagnosis(verdict.diagnosis),
         "shift": shift(verdict.shift),
+        "texts": texts(verdict.texts),
         "outcomes": {canary.canary: _canary(canary, text) for canary in verdict.canaries},
         "first_divergence": _first(found, text),
         "localisation": None if verdict.place is None else asdict(verdict.place),
@@ -192,6 +194,11 @@ def shift(found: Shift | None) -> dict[str, Any] | None:
     }
     words = {"probe": found.probe.value, "canaries": found.canaries, "worst": found.worst}
     return words | {name: _number(value) for name, value in numbers.items()}
+
+
+def texts(found: Texts | None) -> dict[str, Any] | None:
+    """How many canaries' texts changed, and how many rounding alone changes."""
+    return None if found is None else asdict(found)
 
 
 def _canary(verdict: CanaryVerdict, text: bool) -> dict[str, Any]:

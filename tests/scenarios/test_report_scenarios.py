@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from report_samples import Page, page_of
+from rich.console import Console
 from test_scenarios import FOLDERS, Scene, play
 
+from driftpin.cli import screens
 from driftpin.store import Store
 from driftpin.verdict.diagnosis import ChangeClass
 from driftpin.verdict.kind import VerdictKind
@@ -48,6 +51,17 @@ def test_the_page_says_what_the_scenario_ends_in(folder: Path, sqlite_store: Sto
     if body["class"]:
         assert body["class"].replace("_", " ") in page.text
         assert folded(body["diagnosis"]["sentence"]) in page.text
+
+
+def test_how_many_texts_changed_stands_on_the_page_and_on_the_screen(sqlite_store: Store) -> None:
+    found = play(sqlite_store, Scene.of(next(folder for folder in TOLD if folder.name == "tie_flip")))
+    body = shapes.assessment(found)
+    assert body["texts"] == {"decoded": 4, "changed": 1, "by_rounding": 0.25}
+    page = page_of(sqlite_store, found)
+    assert "1 of 4 texts changed; rounding alone changes 0.25 of them on average." in page.text
+    printed = StringIO()
+    screens.assessment(Console(file=printed, width=200), found, body, found.candidate.replay)
+    assert "texts   1 of 4 changed; rounding alone changes 0.25 of them on average" in printed.getvalue()
 
 
 def test_every_verdict_and_every_class_is_among_them() -> None:

@@ -195,3 +195,16 @@ def test_scores_forced_on_different_tokens_are_not_comparable_while_decodes_are(
 )
 def test_first_difference(a: list[int], b: list[int], at: int | None) -> None:
     assert tokens.first_difference(np.array(a, np.int32), np.array(b, np.int32)) == at
+
+
+def test_two_scores_part_where_their_arg_maxes_first_differ_whatever_was_forced() -> None:
+    forced = [A, A, A]
+    old = head([{A: 5.0, B: 3.0}, {A: 4.0, B: 3.5}, {C: 2.0, A: 1.0}], forced)
+    new = head([{A: 5.0, B: 3.0}, {B: 4.25, A: 3.25}, {A: 2.0, C: 1.0}], forced)
+    parted = tokens.top_moved(old, new)
+    assert parted is not None
+    assert (parted.position, parted.movement, parted.ulp) == (1, 1.5, 2**-21)
+    assert tokens.top_moved(old, head([{A: 9.0, B: 3.0}, {A: 4.0, D: 3.5}, {C: 2.0, A: 1.0}], forced)) is None
+    gone = tokens.top_moved(old, head([{C: 5.0, D: 3.0}, {A: 4.0, B: 3.5}, {C: 2.0, A: 1.0}], forced))
+    assert gone is not None
+    assert (gone.position, gone.movement) == (0, None)

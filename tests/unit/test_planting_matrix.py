@@ -15,8 +15,9 @@ from benchmarks.planted.__main__ import BEGIN, END, chosen, main
 from benchmarks.planted.change import ALONE, EAGER, HEAD, Kind
 from benchmarks.planted.faults import faults
 from benchmarks.planted.grade import Mark, grade
+from benchmarks.planted.in_process import PATCHES
 from benchmarks.planted.models import MODELS, named
-from benchmarks.planted.prompts import Half, suite_of
+from benchmarks.planted.prompts import Part, suite_of
 from benchmarks.planted.row import Row, keep, kept
 from benchmarks.planted.table import table
 from runner.planting import PLANTS
@@ -31,12 +32,12 @@ RIGHT: dict[str, Any] = {
 }
 
 
-def row(kind: Kind, at: str | None = "model.layers.3", change: str = "c", **observed: Any) -> Row:
+def row(kind: Kind, at: str | None = "model.layers.3", change: str = "c", part: str = "held", **observed: Any) -> Row:
     verdicts = {Kind.BENIGN: ["match", "numeric"], Kind.FAULT: ["drift"], Kind.REFUSED: []}[kind]
     classes = ["model_or_input_change"] if kind is Kind.FAULT else ["rounding", "unsaid"]
     expected = {"verdicts": verdicts, "classes": classes, "block": at}
     return Row(
-        model="m", half="held", change=change, beside=ALONE, what="w", kind=kind.value, expected=expected, **observed
+        model="m", part=part, change=change, beside=ALONE, what="w", kind=kind.value, expected=expected, **observed
     )
 
 
@@ -136,11 +137,11 @@ def test_results_survive_an_interruption_in_mid_line(tmp_path: Path) -> None:
     assert kept(path) == {("m", "held", "c", ALONE): fault()}
 
 
-def test_the_halves_are_twelve_prompts_each_and_share_none() -> None:
-    fit, held = suite_of(Half.FIT), suite_of(Half.HELD)
-    assert (len(fit.canaries), len(held.canaries)) == (12, 12)
-    assert not {c.prompt or c.messages for c in fit.canaries} & {c.prompt or c.messages for c in held.canaries}
-    assert len(suite_of(Half.HELD, 3).canaries) == 3
+def test_the_parts_are_twelve_prompts_each_and_share_none() -> None:
+    parts = [suite_of(part).canaries for part in Part]
+    assert [len(canaries) for canaries in parts] == [12, 12, 12]
+    assert len({c.prompt or c.messages for canaries in parts for c in canaries}) == 36
+    assert len(suite_of(Part.HELD, 3).canaries) == 3
 
 
 def asked(**given: Any) -> argparse.Namespace:
@@ -169,6 +170,7 @@ def test_every_planted_fault_exists_and_routers_only_where_there_are_experts(mod
     made = faults(model)
     assert {c.plant for c in made if c.plant} <= set(PLANTS)
     assert any(c.plant == "router" for c in made) is model.experts
+    assert {c.patch for c in made if c.patch} == set(PATCHES) - {"batched", "padded", "static_hidden"}
 
 
 def test_caps_are_those_below_what_the_processor_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,14 +198,21 @@ def test_a_version_older_than_the_architecture_must_refuse_it(tmp_path: Path) ->
 
 def test_the_table_shows_every_row_and_tells_misses_with_their_size(tmp_path: Path) -> None:
     results, page = tmp_path / "results.jsonl", tmp_path / "page.md"
-    keep(results, benign(change="calm", divergence=0.25, limit=0.5, shift=0.03, yardstick=0.02))
-    keep(results, fault(word="rounding", ratio=1.5, farther=9, asked=12, shift=0.2, yardstick=0.02))
+    keep(results, benign(change="calm", part="fresh", divergence=0.25, limit=0.5, shift=0.03, yardstick=0.02))
+    missed = {"word": "rounding", "ratio": 1.5, "farther": 9, "asked": 12, "shift": 0.2, "yardstick": 0.02}
+    keep(results, fault(part="fresh", **missed))
+    keep(results, fault(**missed))
+    keep(results, fault(part="fit"))
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nbehind\n", "utf-8")
     assert main(["table", "--results", str(results), "--write", str(page)]) == 0
     text = page.read_text("utf-8")
     assert text.startswith("before\n")
     assert text.endswith("behind\n")
     assert "old" not in text
-    assert table(kept(results).values()) in text
-    assert "- m, held: **c**: called rounding (shift ÷ yardstick 10, ratio 1.5)" in text
-    assert "| 1.5 (9/12) |" in text
+    assert table(list(kept(results).values())) in text
+    for part in ("fresh", "held"):
+        assert f"- m, {part}: **c**: called rounding (shift ÷ yardstick 10, ratio 1.5)" in text
+    assert text.count("| 1.5 (9/12) | 0 | miss | miss | hit |") == 1  # once, with the marks of the three parts
+    assert [line for line in text.splitlines() if "rows by mark" in line] == [
+        f"**{title} part**, rows by mark:" for title in ("Fresh", "Held", "Fit")
+    ]

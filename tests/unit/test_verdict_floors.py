@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from store_samples import head
 
 from driftpin.comparison.deviation import deviation
 from driftpin.comparison.facts import Divergence, Movement, TraceComparison
@@ -15,7 +16,7 @@ from driftpin.settings.recipe import Recipe
 from driftpin.suite.canary import Canary, CanarySettings, Suite
 from driftpin.trace.probe import Arm, Probe, Shape, TraceKey
 from driftpin.trace.traceset import Trace
-from driftpin.verdict.floors import Floors, Perturbed, floors_of
+from driftpin.verdict.floors import Floors, Perturbed, RepeatFloor, floors_of
 from driftpin.verdict.outcome import Outcome, trace_findings
 from runner.engines.fake import FakeEngine
 from runner.engines.perturbation import disturbed, units
@@ -80,12 +81,62 @@ def test_the_yardstick_is_the_noise_that_was_planted(engine: FakeEngine) -> None
     assert floors.by_canary["a"] >= floors.logprob
     assert set(floors.blocks.values()) == {0.0}
     assert floors.samples == 4 * len(plain.head.output_ids)
+    assert floors.parting == {"a": 0.0}
+    assert floors.far_parting == 0.0
     assert Floors.from_json(floors.to_json()) == floors
 
 
 def test_without_perturbed_scores_there_are_no_floors() -> None:
     assert floors_of([], 0) is None
     assert Floors.from_json(None) is None
+
+
+def heads(*moves: tuple[list[int], list[float], list[float]]) -> list[Perturbed]:
+    """One canary's score of four tokens beside seeds of it, each: arg-maxes, their lead over id 9, |Δ log-prob|."""
+    old = replace(head(n=4, k=2), logprob=np.zeros(4, np.float32))
+    plain = replace(
+        old, topk_ids=np.asarray([[1, 9]] * 4, np.int32), topk_logits=np.asarray([[2.0, 1.5]] * 4, np.float32)
+    )
+    pairs = []
+    for tops, leads, moved in moves:
+        ids = np.asarray([[top, 9 if top == 1 else 1] for top in tops], np.int32)
+        logits = np.asarray([[2.0, 2.0 - lead] for lead in leads], np.float32)
+        other = replace(
+            plain,
+            topk_ids=ids,
+            topk_logits=logits,
+            logprob=np.asarray(moved, np.float32),
+            digest=old.digest + np.uint64(1),
+        )
+        pairs.append(Perturbed(canary="a", head=plain, other=other, layers=None, other_layers=None))
+    return pairs
+
+
+def test_blessing_measures_how_often_rounding_parts_a_text_and_takes_its_beginning_beyond_the_limit() -> None:
+    calm, late = ([1] * 4, [0.5] * 4, [0.01] * 4), ([1, 1, 9, 1], [0.5, 0.5, 0.25, 0.5], [0.1, 0.0, 0.0, 0.0])
+    floors = floors_of(heads(calm, calm, calm, late), 4)
+    assert floors is not None
+    assert floors.parting == {"a": 0.25}
+    assert floors.far_parting == 0.0  # the pair moved by 0.5 - (-0.25), which is F itself
+    assert floors.shift_limit("a") == pytest.approx(0.05)  # twice the largest seed: 0.1 over four tokens
+    assert floors.beyond == 1 / 16  # of the late seed the first beginning alone: 0.1, then 0.05, 0.033, 0.025
+
+
+def test_a_jump_to_a_token_that_was_not_kept_is_far() -> None:
+    pairs = heads(([1] * 4, [0.5] * 4, [0.01] * 4))
+    jumped = replace(pairs[0].other, topk_ids=np.asarray([[1, 9], [7, 8], [1, 9], [1, 9]], np.int32))
+    floors = floors_of([pairs[0], replace(pairs[0], other=jumped)], 2)
+    assert floors is not None
+    assert (floors.parting, floors.far_parting) == ({"a": 0.5}, 0.5)
+
+
+def test_what_a_later_version_measures_is_left_out() -> None:
+    later = {"measured_later": {"a": 1}}
+    assert Floors.from_json(FLOORS.to_json() | later) == FLOORS
+    floor = RepeatFloor(repeats=3, pair=0.5)
+    assert RepeatFloor.from_json(floor.to_json() | later) == floor
+    earlier = {n: v for n, v in FLOORS.to_json().items() if n not in ("parting", "far_parting", "beyond")}
+    assert Floors.from_json(earlier) == FLOORS
 
 
 def test_a_divergence_within_f_between_two_arg_maxes_is_a_tie() -> None:

@@ -25,7 +25,7 @@ from driftpin.trace.health import Ill
 from driftpin.trace.probe import Probe, TraceKey
 from driftpin.verdict.diagnosis import NO_REFERENCE, NOT_RUN, ChangeClass, diagnose
 from driftpin.verdict.evidence import ReferenceEvidence, farther_canaries, sign_test, sign_tests
-from driftpin.verdict.floors import Floors
+from driftpin.verdict.floors import Floors, RepeatFloor
 from driftpin.verdict.judge import Circumstances, judge
 from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import Outcome, canary_verdicts
@@ -108,6 +108,15 @@ def test_six_canaries_cannot_be_significant_and_that_is_known() -> None:
     )
 
 
+def test_a_score_that_could_have_spoken_is_no_excuse_for_decodes_that_could_not() -> None:
+    found = diagnose(NATIVE, calm(distances=(*far(6, 12, 1.05), *far(4, 4, 2.5, Probe.DECODE))), ())
+    assert found is not None
+    assert found.absent == "4 canaries are too few for the sign test, and all of them lie 2.5 times as far"
+    one = diagnose(NATIVE, calm(distances=(*far(6, 12, 1.05), *far(1, 1, 2.5, Probe.DECODE))), ())
+    assert one is not None
+    assert one.absent == "1 canary is too few for the sign test, and it lies 2.5 times as far"
+
+
 def test_two_probes_that_moved_share_the_risk_of_being_wrong() -> None:
     """p of 10 of 11 is 0.0059: enough where only decodes moved, not where scores were asked as well."""
     decodes = far(10, 11, 3.0, Probe.DECODE)
@@ -120,7 +129,9 @@ def test_two_probes_that_moved_share_the_risk_of_being_wrong() -> None:
     [
         (far(10, 12, 1.5), None),  # p = 0.019: chance hardly does it
         (far(9, 12, 1.5), ChangeClass.ROUNDING),  # p = 0.073
-        (far(10, 12, 1.15), ChangeClass.ROUNDING),  # by less than the least that could be a defect
+        (far(10, 12, 1.15), ChangeClass.ROUNDING),  # by less than the least that could be a defect, and not surely
+        (far(12, 12, 1.19), None),  # surely farther, though by less than that
+        (far(12, 12, 1.04), ChangeClass.ROUNDING),  # no farther than benign changes reach in the mean
         (far(11, 12, 1.5), ChangeClass.NATIVE_PATH_DEFECT),  # p = 0.0032
     ],
 )
@@ -131,7 +142,9 @@ def test_between_chance_and_certainty_there_is_no_word(
     assert found is not None
     assert found.word is expected
     if expected is None:
-        assert "too many for chance, too few to be sure; more canaries would tell" in found.sentence
+        unsure = "too many for chance, too few to be sure; more canaries would tell"
+        small = "that is not chance, and less than the 1.2 from which it is called a defect"
+        assert (small if distances[-1].ratio > 1 else unsure) in found.sentence
 
 
 def test_a_reference_no_more_precise_than_the_target_measures_no_distance() -> None:
@@ -261,26 +274,127 @@ def test_what_a_flip_says_beside_a_calm_reference(native: Comparison, expected: 
     assert word(evidence, native) is expected
 
 
+ROUTED = Routing(positions=40, changed=(Rerouted(module="layers.0.mlp", position=3, count=1),))
+
+
+def rerouted(movement: float | None, routing: Routing | None = ROUTED, **parts: Any) -> Comparison:
+    """Behind a router that chose other experts, one decode of twelve canaries parts by that much."""
+    first, *others = parted(movement).changed
+    return comparison(replace(first, routing=routing, **parts), *others)
+
+
+@pytest.mark.parametrize("count", [1, 40])
+@pytest.mark.parametrize("movement", [1.1, None])
+def test_a_far_flip_behind_a_router_is_neither_a_defect_nor_rounding(movement: float | None, count: int) -> None:
+    """Another expert moves logits by a jump as wide as experts differ, whatever made the router choose it."""
+    routing = Routing(positions=40, changed=(replace(ROUTED.first, count=count),))
+    found = diagnose(rerouted(movement, routing), calm(distances=far(6, 12, 1.05), native=FLOORS), ())
+    assert found is not None
+    assert (found.word, found.absent) == (
+        None,
+        "c00 parts by far more than rounding moves two tokens, behind a router that chose other experts",
+    )
+    said = canary_verdicts(rerouted(movement, routing), FLOORS)[0].findings[0].why
+    assert "a router chose other experts before it, first layers.0.mlp at position 3" in said
+
+
+def test_far_flips_behind_routers_in_many_canaries_are_a_defect_where_rounding_made_few() -> None:
+    first = rerouted(9.0).changed[0]
+    native = comparison(*(replace(first, key=key(f"c{n:02}", Probe.DECODE)) for n in range(5)))
+    native = decoded_alike(native, 5)
+    calmer = replace(FLOORS, parting=dict.fromkeys((f"c{n:02}" for n in range(12)), 0.5), far_parting=1 / 48)
+    found = diagnose(native, calm(distances=far(6, 12, 1.05), native=calmer), ())
+    assert found is not None
+    assert found.word is ChangeClass.NATIVE_PATH_DEFECT
+    assert "5 of 12 canaries part by far more than rounding moves two tokens, and rounding does that to few" in (
+        found.sentence
+    )
+    wild = replace(calmer, far_parting=7 / 48)
+    assert word(calm(distances=far(6, 12, 1.05), native=wild), native) is None
+
+
+def test_a_far_flip_whose_routers_nobody_recorded_is_a_defect_only_in_a_model_that_never_jumps() -> None:
+    native = rerouted(9.0, None, depth_absent="compiled")
+    told = {share: calm(native=replace(FLOORS, far_parting=share)) for share in (None, 0.0, 1 / 48)}
+    assert [word(evidence, native) for evidence in told.values()] == [
+        ChangeClass.NATIVE_PATH_DEFECT,
+        ChangeClass.NATIVE_PATH_DEFECT,
+        None,
+    ]
+    found = diagnose(native, told[1 / 48], ())
+    assert found is not None
+    assert str(found.absent).endswith("two tokens, and no routing was recorded")
+
+
+def decoded_alike(native: Comparison, start: int) -> Comparison:
+    """The same, and the other canaries of twelve decode in the baseline's bits."""
+    names = [f"c{n:02}" for n in range(12)]
+    return replace(native, order=tuple(names), identical=tuple(key(name, Probe.DECODE) for name in names[start:]))
+
+
+def only_decoded(*scores: TraceComparison) -> Comparison:
+    """Twelve decodes moved a little; of the scores, those given did, and the others agree in every bit."""
+    native = comparison(*(trace(f"c{n:02}", 0.01, Probe.DECODE) for n in range(12)), *scores)
+    told = {t.key.canary for t in scores}
+    return replace(native, identical=tuple(key(f"c{n:02}") for n in range(12) if f"c{n:02}" not in told))
+
+
 @pytest.mark.parametrize(
-    ("counts", "expected"),
+    ("native", "still", "expected"),
     [
-        ((1, 1), None),  # at a tie another expert works on a token: a jump as wide as experts differ, whatever did it
-        ((1, 2), None),  # 2 of 40 positions
-        ((1, 3), ChangeClass.NATIVE_PATH_DEFECT),  # a router that chooses otherwise all over the text is no tie
+        (only_decoded(), True, None),
+        (only_decoded(), False, ChangeClass.ROUNDING),  # a known change of the stack explains it
+        (only_decoded(trace("c00", 0.01)), True, ChangeClass.ROUNDING),  # scores moved: the reference can tell
+        (only_decoded(trace("c00", 0.0, identical=True)), True, None),  # bits agree although the blobs differ
+        (comparison(trace("c00", 0.01, Probe.DECODE)), True, ChangeClass.ROUNDING),  # a suite without scores
     ],
 )
-@pytest.mark.parametrize("movement", [1.1, None])
-def test_a_far_flip_behind_a_router_tie_is_neither_a_defect_nor_rounding(
-    movement: float | None, counts: tuple[int, ...], expected: ChangeClass | None
+def test_decodes_that_move_alone_on_an_unchanged_stack_are_not_acquitted(
+    native: Comparison, still: bool, expected: ChangeClass | None
 ) -> None:
-    changed = tuple(Rerouted(module=f"layers.{n}.mlp", position=3, count=count) for n, count in enumerate(counts))
-    first, *others = parted(movement).changed
-    native = comparison(replace(first, routing=Routing(positions=40, changed=changed)), *others)
-    evidence = calm(distances=far(6, 12, 1.05), native=FLOORS)
-    assert word(evidence, native) is expected
-    said = next(c for c in canary_verdicts(native, FLOORS, {}) if c.canary == "c00").findings[0].why
-    tie = " at a tie" if expected is None else ""
-    assert f"a router chose other experts{tie} before it, first layers.0.mlp at position 3" in said
+    found = diagnose(native, calm(distances=far(6, 12, 1.05, Probe.DECODE), native=FLOORS, still=still), ())
+    assert found is not None
+    assert found.word is expected
+    if expected is None:
+        assert str(found.absent).startswith("only decoding moved, on an unchanged stack")
+
+
+@pytest.mark.parametrize(
+    ("stack", "repeat", "expected"),
+    [
+        (Equality.SAME, None, None),
+        (Equality.UNDETERMINED, RepeatFloor(repeats=3), None),  # judged as the same, the stricter way
+        (Equality.DIFFERENT, RepeatFloor(repeats=3), ChangeClass.ROUNDING),
+        (Equality.SAME, RepeatFloor(repeats=3, pair=0.1, logprob=0.01), ChangeClass.ROUNDING),  # moves by itself
+    ],
+)
+def test_a_stack_is_still_where_nothing_known_differs_and_the_target_repeats_itself(
+    stack: Equality, repeat: RepeatFloor | None, expected: ChangeClass | None
+) -> None:
+    known = Circumstances(
+        model=Equality.SAME,
+        stack=stack,
+        behaviour=Equality.SAME,
+        floors=FLOORS,
+        repeat=repeat,
+        evidence=calm(distances=far(6, 12, 1.05, Probe.DECODE)),
+    )
+    told = judge(only_decoded(), known, Policy()).diagnosis
+    assert told is not None
+    assert told.word is expected
+
+
+def test_many_decodes_beyond_their_limit_are_a_defect_although_every_canary_has_flipped_already() -> None:
+    at = parted(1.1, top=False).changed[0].divergence
+    flips = (trace(f"c{n:02}", 0.2, Probe.DECODE, divergence=at) for n in range(4))
+    native = decoded_alike(comparison(*flips), 4)
+    measured = replace(FLOORS, parting=dict.fromkeys((f"c{n:02}" for n in range(12)), 0.5), beyond=0.0)
+    assert word(calm(native=measured), native) is ChangeClass.NATIVE_PATH_DEFECT
+    three = decoded_alike(replace(native, changed=native.changed[:3]), 3)
+    found = diagnose(three, calm(native=measured), ())
+    assert found is not None
+    assert str(found.absent).startswith("3 of 12 decodes moved more than rounding moves them (p = 0.0")
+    assert word(calm(native=replace(measured, beyond=None)), three) is ChangeClass.ROUNDING
 
 
 def test_a_token_beside_the_arg_max_where_the_model_section_changed_was_chosen_otherwise() -> None:

@@ -1,0 +1,196 @@
+"""Counts of decodes against what rounding did at blessing: values by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from driftpin.comparison.facts import Comparison, Divergence, Movement, PromptDifference, TraceComparison
+from driftpin.environment.environment import Equality
+from driftpin.settings.policy import Policy
+from driftpin.trace.probe import Probe, Shape, TraceKey
+from driftpin.verdict.crowd import crowded, moved_beyond, parted_far
+from driftpin.verdict.floors import Floors
+from driftpin.verdict.judge import Circumstances, judge
+from driftpin.verdict.kind import VerdictKind
+from driftpin.verdict.outcome import Outcome
+from driftpin.verdict.shift import shift_of
+from driftpin.verdict.texts import Texts, texts_of
+
+NAMES = tuple(f"c{n:02}" for n in range(12))
+FLOORS = Floors(
+    pair=0.5,
+    logprob=0.02,
+    by_canary={},
+    blocks={},
+    samples=100,
+    seeds=4,
+    parting=dict.fromkeys(NAMES, 0.25),
+    far_parting=0.0,
+    beyond=0.0,
+)
+LIMIT = 0.04  # twice the yardstick
+PARTED = Divergence(
+    position=3,
+    baseline_id=1,
+    candidate_id=2,
+    baseline_margin=0.1,
+    candidate_margin=0.1,
+    movement=0.2,
+    missing=None,
+    before="",
+    baseline_text="x",
+    candidate_text="y",
+    both_top=True,
+)
+
+
+def decode(canary: str, size: float, at: Divergence | None = None, shared: int = 3, **parts: Any) -> TraceComparison:
+    positions = shared + (at is not None)
+    moved = Movement(
+        positions=positions,
+        moved=positions,
+        first_moved=0,
+        mean_abs_logprob=size,
+        max_abs_logprob=size,
+        max_pair=0.1,
+    )
+    told = {"key": TraceKey(canary=canary, probe=Probe.DECODE), "movement": moved, "divergence": at}
+    return TraceComparison(**{"identical": False, "tokens_equal": at is None, **told, **parts})
+
+
+def comparison(*changed: TraceComparison) -> Comparison:
+    """The others of the twelve canaries decode alike."""
+    told = {t.key.canary for t in changed}
+    return Comparison(
+        order=NAMES,
+        changed=changed,
+        identical=tuple(TraceKey(canary=name, probe=Probe.DECODE) for name in NAMES if name not in told),
+    )
+
+
+def beyond(count: int, **parts: Any) -> Comparison:
+    return comparison(*(decode(name, 2 * LIMIT, PARTED, **parts) for name in NAMES[:count]))
+
+
+@pytest.mark.parametrize(("count", "significant", "doubtful"), [(2, False, True), (3, False, True), (4, True, False)])
+def test_four_of_twelve_decodes_beyond_their_limit_are_no_rounding(
+    count: int, significant: bool, doubtful: bool
+) -> None:
+    """P(X >= 3) is 0.006 and P(X >= 4) 0.0009 where no beginning of 48 texts was beyond it under rounding."""
+    crowd = moved_beyond(beyond(count), FLOORS)
+    assert crowd is not None
+    assert (len(crowd.traces), crowd.asked, crowd.significant, crowd.doubtful) == (count, 12, significant, doubtful)
+    found = crowded(crowd, FLOORS)
+    assert set(found) == (set(NAMES[:count]) if significant else set())
+    if significant:
+        assert found["c00"].outcome is Outcome.SHIFTED
+        assert "mean |Δ log-prob| is 0.08, above 0.04, as 4 of 12 do" in found["c00"].why
+
+
+def test_a_model_whose_texts_often_begin_beyond_it_is_allowed_more() -> None:
+    crowd = moved_beyond(beyond(4), replace(FLOORS, beyond=0.1))
+    assert crowd is not None
+    assert not crowd.significant
+
+
+def test_nothing_beyond_its_limit_is_no_crowd() -> None:
+    crowd = moved_beyond(comparison(*(decode(name, LIMIT) for name in NAMES)), FLOORS)
+    assert crowd is not None
+    assert (crowd.traces, crowd.significant, crowd.doubtful) == ({}, False, False)
+
+
+def test_a_text_that_parts_at_its_first_token_has_no_mean_and_is_not_asked() -> None:
+    first = [decode(name, 0.0, replace(PARTED, position=0), shared=0) for name in NAMES[4:]]
+    crowd = moved_beyond(comparison(*(decode(name, 2 * LIMIT) for name in NAMES[:2]), *first), FLOORS)
+    assert crowd is not None
+    assert (len(crowd.traces), crowd.asked) == (2, 4)
+
+
+@pytest.mark.parametrize("floors", [None, replace(FLOORS, beyond=None, far_parting=None)])
+def test_a_baseline_that_did_not_measure_it_condemns_nobody(floors: Floors | None) -> None:
+    assert moved_beyond(beyond(12), floors) is None
+    assert parted_far(beyond(12), floors) is None
+    assert crowded(None, floors) == {}
+
+
+def test_only_the_first_decode_alone_of_a_canary_that_was_asked_the_same_counts() -> None:
+    others = [
+        decode("c00", 1.0, key=TraceKey(canary="c00", probe=Probe.DECODE, shape=Shape.FILLED)),
+        decode("c01", 1.0, key=TraceKey(canary="c01", probe=Probe.DECODE, repeat=1)),
+        decode("c02", 1.0, key=TraceKey(canary="c02", probe=Probe.SCORE)),
+        decode("c03", 1.0, mismatched=("k: 20 in the baseline, 5 in the candidate",)),
+        decode(
+            "c04",
+            1.0,
+            prompt=PromptDifference(index=0, baseline_ids=(1,), candidate_ids=(2,), lengths=(1, 1), text_differs=True),
+        ),
+    ]
+    crowd = moved_beyond(comparison(*others), FLOORS)
+    assert crowd is not None
+    assert (crowd.traces, crowd.asked) == ({}, 7)
+
+
+@pytest.mark.parametrize(
+    ("movement", "top", "count"), [(1.1, True, 5), (None, True, 5), (0.9, True, 0), (9.0, False, 0)]
+)
+def test_a_far_flip_is_beyond_twice_f_between_two_arg_maxes(movement: float | None, top: bool, count: int) -> None:
+    far = replace(PARTED, movement=movement, both_top=top)
+    crowd = parted_far(comparison(*(decode(name, 0.0, far) for name in NAMES[:5])), FLOORS)
+    assert crowd is not None
+    assert (len(crowd.traces), crowd.significant) == (count, count == 5)
+
+
+def test_a_mixture_whose_pairs_jump_under_rounding_is_allowed_such_jumps() -> None:
+    far = comparison(*(decode(name, 0.0, replace(PARTED, movement=9.0)) for name in NAMES[:5]))
+    calm, wild = (parted_far(far, replace(FLOORS, far_parting=share)) for share in (1 / 48, 7 / 48))
+    assert calm is not None
+    assert wild is not None
+    assert (calm.significant, wild.significant) == (True, False)
+
+
+def test_a_crowd_makes_canaries_shifted_and_the_verdict_drift_and_three_do_not() -> None:
+    known = Circumstances(model=Equality.SAME, stack=Equality.SAME, behaviour=Equality.SAME, floors=FLOORS)
+    quiet, loud = (judge(beyond(count), known, Policy()) for count in (3, 4))
+    assert (quiet.kind, quiet.counts) == (VerdictKind.NUMERIC, {Outcome.TIE_FLIP: 3, Outcome.IDENTICAL: 9})
+    assert (loud.kind, loud.counts) == (VerdictKind.DRIFT, {Outcome.SHIFTED: 4, Outcome.IDENTICAL: 8})
+
+
+def test_texts_that_changed_stand_beside_what_rounding_changes() -> None:
+    changed = comparison(decode("c00", 0.0, PARTED), decode("c01", 0.0))
+    assert texts_of(changed, FLOORS) == Texts(decoded=12, changed=1, by_rounding=3.0)
+    assert texts_of(changed, None) == Texts(decoded=12, changed=1, by_rounding=None)
+    partly = replace(FLOORS, parting={"c00": 0.5})
+    assert texts_of(changed, partly) == Texts(decoded=12, changed=1, by_rounding=None)
+    assert texts_of(Comparison(order=()), FLOORS) is None
+
+
+def test_the_headline_says_that_texts_changed() -> None:
+    known = Circumstances(model=Equality.SAME, stack=Equality.DIFFERENT, behaviour=Equality.SAME, floors=FLOORS)
+    native = comparison(decode("c00", 0.0, PARTED), decode("c01", 0.0, PARTED))
+    verdict = judge(native, known, Policy())
+    assert verdict.headline == (
+        "numeric: 2 tie_flip, 10 identical of 12 canaries; 2 texts changed, where rounding alone changes 3 on average"
+    )
+    assert judge(comparison(decode("c00", 0.0)), known, Policy()).headline == (
+        "numeric: 1 numeric, 11 identical of 12 canaries"
+    )
+    older = replace(known, floors=replace(FLOORS, parting={}))
+    assert judge(native, older, Policy()).headline.endswith("; 2 texts changed")
+
+
+def test_the_shift_is_that_of_the_decodes_where_only_they_moved() -> None:
+    scored = tuple(TraceKey(canary=name, probe=Probe.SCORE) for name in NAMES)
+    native = replace(comparison(decode("c00", 0.24)), identical=scored)
+    shift = shift_of(native, FLOORS)
+    assert shift is not None
+    assert (shift.probe, shift.mean, shift.canaries) == (Probe.DECODE, 0.24, 1)
+    both = replace(native, changed=(*native.changed, decode("c00", 0.12, key=scored[0])), identical=scored[1:])
+    shift = shift_of(both, FLOORS)
+    assert shift is not None
+    assert (shift.probe, shift.mean, shift.times) == (Probe.SCORE, pytest.approx(0.01), pytest.approx(0.5))
+    still = shift_of(Comparison(order=NAMES, identical=scored), FLOORS)
+    assert still is not None
+    assert (still.probe, still.mean) == (Probe.SCORE, 0.0)
