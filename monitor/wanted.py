@@ -9,6 +9,7 @@ from driftpin.errors import ConfigError
 from driftpin.settings.config import Config
 from driftpin.settings.policy import Policy, Severity
 from driftpin.trace.plan import Plan
+from driftpin.verdict.outcome import REASON_HIDDEN
 from driftpin.workflow.order import Order, order_of, series_name
 from driftpin.workflow.plans import replay_plan
 from monitor.due import Schedule
@@ -46,7 +47,7 @@ class Wanted:
         """The reason of a failure as it may be told: a worker's last words can quote prompts and outputs."""
         if reason is None or self.show_text:
             return reason or "it says no reason"
-        return "the reason is kept in the store, since the suite's text is hidden"
+        return REASON_HIDDEN
 
     @classmethod
     def of(cls, order: Order) -> Wanted | None:

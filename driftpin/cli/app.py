@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -92,7 +93,7 @@ def _answered(arguments: list[str]) -> int:
             errors().print(f"  {plain(error.remedy)}", soft_wrap=True)
         return error.exit_code
     except typer.TyperException as error:
-        _show_usage(error)
+        _show_usage(error, arguments)
         return DriftpinError.exit_code
     except (KeyboardInterrupt, typer.Abort):
         status = ReplayInterruptedError.exit_code
@@ -118,10 +119,22 @@ def _forget_output() -> None:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-def _show_usage(error: typer.TyperException) -> None:
+def _show_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
     """Usage and what is wrong with it, on standard error. Typer brings a click of its own; only `show` is common."""
     show = getattr(error, "show", None)
     if callable(show):
         show()
+        if told := _option_help(error, arguments):
+            errors().print(f"  {plain(told)}", soft_wrap=True)
     else:
         errors().print(f"[bold red]error:[/] {plain(error.format_message())}", soft_wrap=True)
+
+
+def _option_help(error: typer.TyperException, arguments: Sequence[str]) -> str | None:
+    """What an option wants that was given without its value, in the words of its own help; the error has none."""
+    name, command = getattr(error, "option_name", None), typer.main.get_command(app)
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+    option = next((one for one in command.params if name in one.opts), None)
+    told = getattr(option, "help", None)
+    return f"Give {name} a value: {told}." if told else None

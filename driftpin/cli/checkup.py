@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from driftpin.cli.out import plain
 from driftpin.cli.session import Session
+from driftpin.counting import counted
 from driftpin.errors import DriftpinError
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def configuration(session: Session) -> Finding:
         return Finding(name="configuration", ok=None, detail="none here", remedy="`driftpin init` writes one.")
     config = session.config()
     suites = [named_suite(config, name) for name in config.tables.suites]
-    detail = f"{config.path}: {len(config.targets)} targets, {len(suites)} suites, all valid"
+    detail = f"{config.path}: {counted(len(config.targets), 'target')}, {counted(len(suites), 'suite')}, all valid"
     return Finding(name="configuration", ok=True, detail=detail)
 
 

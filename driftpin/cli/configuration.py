@@ -8,6 +8,7 @@ import typer
 
 from driftpin.cli.out import Format, FormatOption, emit, plain
 from driftpin.cli.session import current
+from driftpin.counting import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +26,7 @@ def check(context: typer.Context, form: FormatOption = Format.TEXT) -> None:
     config = current(context).config()
     suites = {name: named_suite(config, name).digest for name in config.tables.suites}
     body = {"schema": CHECK, "path": str(config.path), "targets": sorted(config.targets), "suites": suites}
-    text = f"{config.path}: {len(config.targets)} targets, {len(suites)} suites, all valid"
+    text = f"{config.path}: {counted(len(config.targets), 'target')}, {counted(len(suites), 'suite')}, all valid"
     emit(form, body, lambda c: c.print(plain(text)))
 
 

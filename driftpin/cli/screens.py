@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from driftpin.cli.out import plain
+from driftpin.counting import canaries_counted, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,7 +58,9 @@ def _shift(c: Console, shift: Mapping[str, Any] | None) -> None:
     if isinstance(shift["mean"], str):
         _line(c, "shift", "log-probabilities are no longer finite numbers")
         return
-    size = f"mean |Δ log-prob| {_short(shift['mean'])} nats over {shift['canaries']} canaries ({shift['probe']})"
+    size = (
+        f"mean |Δ log-prob| {_short(shift['mean'])} nats over {canaries_counted(shift['canaries'])} ({shift['probe']})"
+    )
     _line(c, "shift", f"{size}, {_against(shift)}")
 
 
@@ -87,6 +90,8 @@ def _divergence(c: Console, first: Mapping[str, Any] | None) -> None:
         c.print(f"        …{plain(first['before'])}", style="dim", soft_wrap=True)
         c.print(f"      [red]-[/] {plain(first['baseline_text'])}", soft_wrap=True)
         c.print(f"      [green]+[/] {plain(first['candidate_text'])}", soft_wrap=True)
+    else:
+        c.print("        text is hidden for this suite", style="dim")
 
 
 def _margin(first: Mapping[str, Any]) -> str:
@@ -115,10 +120,19 @@ def _environment(c: Console, body: Mapping[str, Any]) -> None:
     same = [one["matter"] for one in attribution["ruled"] if one["word"] == "same"]
     if same:
         c.print(f"        ruled out: {plain(', '.join(same))}", soft_wrap=True)
-    for one in attribution["ruled"]:
-        if one["word"] == "undetermined":
-            c.print(f"        {plain(one['sentence'])}", soft_wrap=True)
+    for reason, titles in _undetermined(attribution["ruled"]).items():
+        c.print(f"        {plain(', '.join(titles))}: {plain(reason)}", soft_wrap=True)
     c.print(f"        {plain(attribution['microprobes']['sentence'])}", soft_wrap=True)
+
+
+def _undetermined(ruled: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Titles of what could not be compared by the reason: one line for several that share it."""
+    found: dict[str, list[str]] = {}
+    for one in ruled:
+        if one["word"] == "undetermined":
+            title, _, reason = one["sentence"].partition(": ")
+            found.setdefault(reason, []).append(title)
+    return found
 
 
 def _fact(fact: Mapping[str, Any]) -> str:
@@ -138,7 +152,7 @@ def _value(wrapped: Mapping[str, Any] | None) -> str:
 def _outcomes(c: Console, outcomes: Mapping[str, Mapping[str, Any]]) -> None:
     notable = [(name, one) for name, one in outcomes.items() if one["outcome"] != "identical"]
     for name, one in notable[:SHOWN_CANARIES]:
-        why = one["findings"][0]["why"] or "text is hidden for this suite"
+        why = one["findings"][0]["why"]
         c.print(f"        [bold]{plain(name)}[/] {one['outcome']}: {plain(why)}", soft_wrap=True)
     if len(notable) > SHOWN_CANARIES:
         c.print(f"        … and {len(notable) - SHOWN_CANARIES} more canaries")
@@ -148,7 +162,8 @@ def dry_run(c: Console, body: Mapping[str, Any]) -> None:
     """What `replay --dry-run` would do."""
     seconds = body["estimated_seconds"]
     cost = "unknown seconds: this target has no finished replay" if seconds is None else f"about {seconds:g} s"
-    c.print(f"{plain(body['target'])}: {body['canaries']} canaries, {body['executions']} executions, {cost}")
+    size = f"{canaries_counted(body['canaries'])}, {counted(body['executions'], 'execution')}"
+    c.print(f"{plain(body['target'])}: {size}, {cost}")
     if body["reference_executions"]:
         c.print(f"and, only where something moved, {body['reference_executions']} scores of the float32 reference arm")
 

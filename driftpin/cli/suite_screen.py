@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from driftpin.cli.out import plain
 from driftpin.cli.screens import new_table
+from driftpin.counting import canaries_counted, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,7 +17,7 @@ WIDEST_BAR = 40  # characters
 
 def check(c: Console, body: Mapping[str, Any]) -> None:
     """What was measured, then what to do."""
-    c.print(f"{plain(body['suite'])}: {len(body['canaries'])} canaries, digest {body['digest'][:12]}")
+    c.print(f"{plain(body['suite'])}: {canaries_counted(len(body['canaries']))}, digest {body['digest'][:12]}")
     if body["model"] is not None:
         _model(c, body["model"])
     levels = {"warning": "yellow", "note": "dim"}
@@ -53,7 +54,11 @@ def _order(c: Console, order: Mapping[str, Any]) -> None:
         return
     found = order["value"]
     count = len(found["dependent"])
-    same = f"the {found['executions']} executions left the same bits" if not count else f"{count} canaries differ"
+    same = (
+        f"the {counted(found['executions'], 'execution')} left the same bits"
+        if not count
+        else counted(count, "canary differs", "canaries differ")
+    )
     c.print(f"[bold]order[/]   in {found['order']} order {same}")
 
 

@@ -10,6 +10,7 @@ import typer
 
 from driftpin.cli.out import Format, FormatOption, emit, errors, plain
 from driftpin.cli.session import Session, current
+from driftpin.counting import canaries_counted, counted
 from driftpin.errors import ConfigError, SuiteError
 
 if TYPE_CHECKING:
@@ -106,4 +107,5 @@ def import_(
     if report.dropped_settings:
         names = ", ".join(sorted(report.dropped_settings))
         errors().print(f"  sampling settings dropped, canaries are greedy: {plain(names)}", soft_wrap=True)
-    errors().print(f"wrote {plain(output)}: {len(report.suite.canaries)} canaries, {len(report.skipped)} lines skipped")
+    skipped = counted(len(report.skipped), "line")
+    errors().print(f"wrote {plain(output)}: {canaries_counted(len(report.suite.canaries))}, {skipped} skipped")

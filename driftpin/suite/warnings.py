@@ -62,7 +62,7 @@ def _gaps(suite: Suite) -> Iterator[Finding]:
         )
     if len(texts) < FEW_CANARIES:
         yield _gap(
-            sentence=f"Fewer than {FEW_CANARIES} canaries: a sign test over canaries cannot become significant.",
+            sentence=f"Fewer than {FEW_CANARIES} canaries: where scores and decodes both move, no sign test can speak.",
             remedy=f"Add canaries until there are {FEW_CANARIES}.",
         )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from driftpin.comparison.facts import Comparison, TraceComparison
+from driftpin.counting import canaries_counted
 from driftpin.environment.environment import Equality
 from driftpin.trace.health import Ill
 from driftpin.verdict.crowd import is_far_flip, moved_beyond, parted_far
@@ -95,8 +96,7 @@ def _crowd(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
 
 def _shifted(canaries: Sequence[CanaryVerdict]) -> str | None:
     count = sum(bool(c.outcomes & {Outcome.SHIFTED, Outcome.BROKEN}) for c in canaries)
-    many = "1 canary" if count == 1 else f"{count} canaries"
-    return f"while {many} moved more than rounding moves them" if count else None
+    return f"while {canaries_counted(count)} moved more than rounding does" if count else None
 
 
 def _far_flip(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
@@ -205,9 +205,8 @@ def _size(evidence: ReferenceEvidence) -> str:
 
 
 def _calm_sentence(evidence: ReferenceEvidence, tests: Sequence[SignTest]) -> str:
-    calm = f"the reference stayed calm ({_size(evidence)})"
-    if not tests:
-        return f"{calm}, and no native distance to it changed: what moved, no log-probability of the tokens sees"
+    changed = "the model changed, by no more than rounding shows: " if evidence.model is Equality.DIFFERENT else ""
+    calm = f"{changed}the reference stayed calm ({_size(evidence)})"
     told = "; ".join(test.words for test in tests)
     if not any(test.resolved for test in tests):
         return f"{calm}, and the native arm moved within rounding; the reference is no more exact than this target"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from driftpin.comparison.facts import Comparison, RepeatMovement
+from driftpin.counting import canaries_counted, counted
 from driftpin.environment.environment import Equality
 from driftpin.settings.policy import Policy, Severity
 from driftpin.trace.probe import Probe, TraceKey
@@ -107,8 +108,8 @@ def _place(comparison: Comparison, circumstances: Circumstances, diagnosis: Diag
         reference_floors=evidence.floors,
         reference_stack=None if evidence.comparison is None else evidence.stack,
     )
-    defect = diagnosis is not None and diagnosis.word is ChangeClass.NATIVE_PATH_DEFECT
-    if found is not None and not found.found and defect:  # each block is calm, yet it is not rounding
+    rounding = diagnosis is None or diagnosis.word is ChangeClass.ROUNDING
+    if found is not None and not found.found and not rounding:  # each block is calm, yet the word is not rounding
         return replace(found, sentence=found.sentence.replace(ROUNDING, CALM_BLOCKS))
     return found
 
@@ -216,15 +217,15 @@ def _headline(
     canaries: tuple[CanaryVerdict, ...],
     texts: Texts | None,
 ) -> str:
-    counted = _counted(canaries)
+    outcomes = _outcomes(canaries)
     said = {
         VerdictKind.INCOMPARABLE: "incomparable: every canary was asked or declared differently",
         VerdictKind.UNSTABLE: f"unstable: {_unstable(comparison, circumstances)}",
-        VerdictKind.DRIFT: f"drift: {_drift(circumstances)}{counted}",
-        VerdictKind.NUMERIC: f"numeric: {counted}{_texts(texts)}",
+        VerdictKind.DRIFT: f"drift: {_drift(circumstances)}{outcomes}",
+        VerdictKind.NUMERIC: f"numeric: {outcomes}{_texts(texts)}",
         VerdictKind.MATCH: f"match: {_matching(canaries)}",
     }
-    return said.get(kind, f"{kind.value}: {counted}")
+    return said.get(kind, f"{kind.value}: {outcomes}")
 
 
 def _texts(texts: Texts | None) -> str:
@@ -232,21 +233,21 @@ def _texts(texts: Texts | None) -> str:
     if texts is None or not texts.changed:
         return ""
     alone = "" if texts.by_rounding is None else f", where rounding alone changes {texts.by_rounding:.2g} on average"
-    return f"; {_plural(texts.changed, 'text', 'texts')} changed{alone}"
+    return f"; {counted(texts.changed, 'text', 'texts')} changed{alone}"
 
 
-def _counted(canaries: tuple[CanaryVerdict, ...]) -> str:
+def _outcomes(canaries: tuple[CanaryVerdict, ...]) -> str:
     counts: dict[Outcome, int] = {}
     for canary in canaries:
         counts[canary.outcome] = counts.get(canary.outcome, 0) + 1
     listed = [f"{counts[o]} {o.value}" for o in Outcome if o in counts]
-    return f"{', '.join(listed)} of {_plural(len(canaries), 'canary', 'canaries')}"
+    return f"{', '.join(listed)} of {canaries_counted(len(canaries))}"
 
 
 def _matching(canaries: tuple[CanaryVerdict, ...]) -> str:
     if all(canary.outcome is Outcome.IDENTICAL for canary in canaries):
-        return f"{_plural(len(canaries), 'canary', 'canaries')} identical"
-    return _counted(canaries)  # new, removed or redefined ones are not called identical
+        return f"{canaries_counted(len(canaries))} identical"
+    return _outcomes(canaries)  # new, removed or redefined ones are not called identical
 
 
 def _drift(circumstances: Circumstances) -> str:
@@ -258,12 +259,8 @@ def _drift(circumstances: Circumstances) -> str:
 
 def _unstable(comparison: Comparison, circumstances: Circumstances) -> str:
     if repeats := unstable_repeats(comparison, circumstances):
-        return f"{_plural(len(repeats), 'repeat differs', 'repeats differ')} within one replay"
+        return f"{counted(len(repeats), 'repeat differs', 'repeats differ')} within one replay"
     return "the change did not reproduce when it was repeated"
-
-
-def _plural(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
 
 
 def _remarks(kind: VerdictKind, circumstances: Circumstances) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from driftpin.comparison.facts import Comparison, Divergence, TraceComparison, Unmeasured
@@ -29,6 +29,7 @@ class Outcome(StrEnum):
     IDENTICAL = "identical"  # equal prompt ids, output ids and logit digests
 
 
+REASON_HIDDEN = "the reason is kept in the store, since the suite's text is hidden"
 POSITIONS = 8  # of a decode, before its mean is held against the yardstick
 NAMED = frozenset(  # a canary that drifts needs no second reason
     {Outcome.FLIP, Outcome.SHIFTED, Outcome.BROKEN, Outcome.INVALID}
@@ -43,6 +44,17 @@ class Finding:
     outcome: Outcome
     why: str
     key: TraceKey | None = None
+    hidden: str | None = None  # instead of `why` where texts are hidden; None: it quotes no prompt and no output
+
+    def told(self, *, text: bool) -> str:
+        """The sentence, without quotations where text is hidden."""
+        return self.why if text or self.hidden is None else self.hidden
+
+    def reworded(self, template: str) -> Finding:
+        """With `template` about both sentences; its `{}` stands for them."""
+        before, after = template.split("{}")
+        hidden = None if self.hidden is None else f"{before}{self.hidden}{after}"
+        return replace(self, why=f"{before}{self.why}{after}", hidden=hidden)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +124,7 @@ def _scored(comparison: Comparison) -> frozenset[str]:
 
 
 def _unmeasured(missing: Unmeasured) -> Finding:
-    return Finding(outcome=Outcome.UNMEASURED, why=missing.reason, key=missing.key)
+    return Finding(outcome=Outcome.UNMEASURED, why=missing.reason, key=missing.key, hidden=REASON_HIDDEN)
 
 
 def _of_identical(key: TraceKey, ills: tuple[Ill, ...]) -> Iterable[Finding]:
@@ -129,7 +141,8 @@ def trace_findings(trace: TraceComparison, floors: Floors | None = None, *, deco
         yield Finding(outcome=Outcome.UNMEASURED, why="not comparable: " + "; ".join(trace.mismatched), key=trace.key)
         return
     if trace.prompt:
-        yield Finding(outcome=Outcome.INPUT_CHANGED, why=_input_sentence(trace), key=trace.key)
+        said = {"why": _input_sentence(trace), "hidden": _input_sentence(trace, quoted=False)}
+        yield Finding(outcome=Outcome.INPUT_CHANGED, key=trace.key, **said)
         return
     if Ill.NOT_GREEDY in trace.candidate_ills:
         why = "an emitted token was not the arg-max of its processed logits"
@@ -151,8 +164,9 @@ def _broken(trace: TraceComparison) -> str | None:
 def _checks(trace: TraceComparison) -> Iterable[Finding]:
     for change in trace.checks:
         kind = next(iter(change.check))
-        why = f"check {kind}: {_answer(change.baseline)} before, {_answer(change.candidate)} now ({change.detail})"
-        yield Finding(outcome=Outcome.CHECK_CHANGED, why=why, key=trace.key)
+        said = f"check {kind}: {_answer(change.baseline)} before, {_answer(change.candidate)} now"
+        why = f"{said} ({change.detail})"
+        yield Finding(outcome=Outcome.CHECK_CHANGED, why=why, key=trace.key, hidden=said)
 
 
 def _answer(passed: bool | None) -> str:
@@ -162,10 +176,9 @@ def _answer(passed: bool | None) -> str:
 def _numbers(trace: TraceComparison, floors: Floors | None, decoded: bool) -> Iterable[Finding]:
     at = trace.divergence
     if at is not None:
-        tie = floors is not None and is_tie(at, floors)
-        yield Finding(
-            outcome=Outcome.TIE_FLIP if tie else Outcome.FLIP, why=_flip_sentence(trace, floors), key=trace.key
-        )
+        outcome = Outcome.TIE_FLIP if floors is not None and is_tie(at, floors) else Outcome.FLIP
+        said = {"why": _flip_sentence(trace, floors), "hidden": _flip_sentence(trace, floors, quoted=False)}
+        yield Finding(outcome=outcome, key=trace.key, **said)
     elif trace.identical:
         yield Finding(outcome=Outcome.IDENTICAL, why="equal in every bit that decides", key=trace.key)
     elif floors is not None and is_shifted(trace, floors, decoded=decoded):
@@ -202,15 +215,15 @@ def _shift_sentence(trace: TraceComparison, floors: Floors) -> str:
     return f"tokens agree, but mean |Δ log-prob| is {size:.2g}, above {limit:.2g} (2 x the rounding yardstick)"
 
 
-def _flip_sentence(trace: TraceComparison, floors: Floors | None) -> str:
+def _flip_sentence(trace: TraceComparison, floors: Floors | None, *, quoted: bool = True) -> str:
     at = trace.divergence
     assert at is not None  # noqa: S101 - the caller asked
     moved = f"D = {at.movement:.3g}" if at.movement is not None else f"D unknown ({at.missing})"
     if floors is not None and at.movement is not None:
         moved += f" against F = {tie_limit(at, floors):.3g}" + ("" if at.both_top else ", and not both were arg-maxes")
     margin = "" if at.baseline_margin is None else f", the baseline's margin there was {at.baseline_margin:.3g}"
-    said = f"tokens part at output {at.position}: {at.baseline_text!r} became {at.candidate_text!r}; {moved}{margin}"
-    return said + _routed(trace)
+    quote = f": {at.baseline_text!r} became {at.candidate_text!r}" if quoted else ""
+    return f"tokens part at output {at.position}{quote}; {moved}{margin}{_routed(trace)}"
 
 
 def _routed(trace: TraceComparison) -> str:
@@ -231,12 +244,12 @@ def _numeric_sentence(trace: TraceComparison) -> str:
     )
 
 
-def _input_sentence(trace: TraceComparison) -> str:
+def _input_sentence(trace: TraceComparison, *, quoted: bool = True) -> str:
     prompt = trace.prompt
     assert prompt is not None  # noqa: S101 - the caller asked
     if prompt.index is None:
         return "the rendered prompt text differs although its token ids agree"
+    quote = f": {list(prompt.baseline_ids)} became {list(prompt.candidate_ids)}" if quoted else ""
     return (
-        f"prompt ids changed at index {prompt.index}: {list(prompt.baseline_ids)} became "
-        f"{list(prompt.candidate_ids)} ({prompt.lengths[0]} ids before, {prompt.lengths[1]} now)"
+        f"prompt ids changed at index {prompt.index}{quote} ({prompt.lengths[0]} ids before, {prompt.lengths[1]} now)"
     )

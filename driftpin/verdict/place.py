@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from driftpin.comparison.facts import Comparison, TraceComparison
+from driftpin.counting import counted
 from driftpin.environment.environment import Equality
 from driftpin.trace.probe import Arm, Probe, TraceKey
 from driftpin.verdict.floors import Floors
@@ -115,12 +116,16 @@ def _only_chosen_otherwise(trace: TraceComparison, floors: Floors | None) -> boo
     return moved.moved == 0 or (within and not at.both_top)
 
 
+def _say(count: int) -> str:
+    return f"{counted(count, 'execution')} {'says' if count == 1 else 'say'}"
+
+
 def _choice(traces: Traces) -> Place:
     exact = all(trace.movement and trace.movement.moved == 0 for trace in traces)
     where = CHOICE.format(agree=IN_BITS if exact else IN_ROUNDING)
     return Place(
         found=True,
-        sentence=f"the difference enters {where} (see the sampling settings); {len(traces)} executions say so",
+        sentence=f"the difference enters {where} (see the sampling settings); {_say(len(traces))} so",
         canary=traces[0].key.canary,
         agreeing=len(traces),
         asked=len(traces),

@@ -37,9 +37,9 @@ def _voted(finding: Finding, findings: Sequence[Finding], quorum: Quorum) -> Fin
     seen = {f.key.repeat for f in findings if f.key and _same_witness(f, finding)}
     told = f"{len(seen)} of {quorum.n} repeats show it, {quorum.k} are needed"
     if len(seen) >= quorum.k:
-        return replace(finding, why=f"{finding.why}; {told}")
-    why = f"{finding.outcome.value} in too few repeats: {told}; {finding.why}"
-    return replace(finding, outcome=Outcome.NUMERIC, why=why)
+        return finding.reworded(f"{{}}; {told}")
+    said = finding.reworded(f"{finding.outcome.value} in too few repeats: {told}; {{}}")
+    return replace(said, outcome=Outcome.NUMERIC)
 
 
 def _same_witness(other: Finding, finding: Finding) -> bool:

@@ -13,13 +13,15 @@ from driftpin.verdict.crowd import is_far_flip, moved_beyond
 from driftpin.verdict.evidence import FARTHER, ReferenceEvidence, SignTest
 from driftpin.verdict.floors import FAR
 
+UNWEIGHED = "no log-probability of the baseline's tokens shows what moved, so the reference has nothing to weigh"
 UNSURE = "too many for chance, too few to be sure; more canaries would tell"
 
 
 def why_untold(comparison: Comparison, evidence: ReferenceEvidence, tests: Sequence[SignTest]) -> str | None:
     """None where rounding may be said."""
     return (
-        _doubtful(tests)
+        (None if tests else UNWEIGHED)
+        or _doubtful(tests)
         or _weak(tests)
         or _crowded(comparison, evidence)
         or _far_behind_a_router(comparison, evidence)

@@ -8,6 +8,7 @@ from typing import Any
 
 from driftpin.comparison.compare import repeats_differ
 from driftpin.comparison.side import Side
+from driftpin.counting import counted
 from driftpin.environment.environment import Equality, Section, equality
 from driftpin.errors import BlessError
 from driftpin.settings.grade import Grade, grade_of
@@ -126,8 +127,9 @@ def _refuse_unsteady(store: Store, replay: Replay, side: Side) -> None:
     if grade is Grade.TOKENS:
         differing = tuple(k for k in differing if by_key[k].text != by_key[replace(k, repeat=0)].text)
     if differing and grade is not Grade.UNSTABLE:
+        apart = counted(len(differing), "execution differs", "executions differ")
         raise BlessError(
-            f"Replay {replay.id} does not repeat itself: {len(differing)} executions differ, first {differing[0]}.",
+            f"Replay {replay.id} does not repeat itself: {apart}, first {differing[0]}.",
             remedy="Find what is not deterministic (`driftpin env show`), or give the target a lower `grade`.",
         )
 
@@ -137,7 +139,7 @@ def _refuse_gaps(replay: Replay, entries: Iterable[Entry]) -> None:
     if gaps:
         raise BlessError(
             f"Replay {replay.id} could not measure {gaps[0].key}: {gaps[0].unmeasured}.",
-            remedy=f"Mend or remove the canary ({len(gaps)} executions are missing), then bless again.",
+            remedy=f"Mend or remove the canary ({counted(len(gaps), 'execution')} missing), then bless again.",
         )
 
 

@@ -202,7 +202,7 @@ def texts(found: Texts | None) -> dict[str, Any] | None:
 
 
 def _canary(verdict: CanaryVerdict, text: bool) -> dict[str, Any]:
-    """Sentences quote outputs and prompt ids, so they go where text may go."""
+    """Sentences quote outputs and prompt ids where text may go."""
     return {
         "outcome": verdict.outcome.value,
         "all": sorted(outcome.value for outcome in verdict.outcomes),
@@ -210,7 +210,7 @@ def _canary(verdict: CanaryVerdict, text: bool) -> dict[str, Any]:
             {
                 "outcome": finding.outcome.value,
                 "execution": None if finding.key is None else str(finding.key),
-                "why": finding.why if text else None,
+                "why": finding.told(text=text),
             }
             for finding in verdict.findings
         ],

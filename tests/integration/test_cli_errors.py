@@ -80,6 +80,20 @@ def test_bad_usage_prints_a_usage_line(line: str, command: Command) -> None:
     refused(command(*line.split()), "Usage: ", "Error: ")
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (
+            "suite check --model",
+            "Give --model a value: run it on this model: a name of the configuration, or a folder.",
+        ),
+        ("compare --format", "Give --format a value: text for people, json for machines."),
+    ],
+)
+def test_an_option_without_its_value_is_answered_with_what_it_wants(line: str, told: str, command: Command) -> None:
+    refused(command(*line.split()), "requires an argument", told)
+
+
 def test_bad_usage_through_a_real_process(tmp_path: Path) -> None:
     code = "from driftpin.cli import main; main()"
     done = subprocess.run(

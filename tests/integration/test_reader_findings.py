@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -50,7 +51,14 @@ def test_a_side_that_hides_its_text_hides_it_in_every_comparison(
     run(["replay", "t"])
     capsys.readouterr()
     assert run(["compare", "t@baseline", "t@last"]) == 1
-    assert "text is hidden" in capsys.readouterr().out
+    screen = capsys.readouterr().out
+    assert "text is hidden" in screen
+    assert "tokens part at output" in screen  # sizes are no text
+    assert "became" not in screen
+    assert run(["compare", "t@baseline", "t@last", "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)["outcomes"]
+    assert all(one["why"].startswith("tokens part at output") for c in told.values() for one in c["findings"][:1])
+    assert "became" not in json.dumps(told)
     write(home, text="hide", faults=DAMAGE)
     run(["show", "t@last", "--canary", "a", "--format", "json"])
     assert "rendered" not in capsys.readouterr().out

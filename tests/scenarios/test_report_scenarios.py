@@ -62,6 +62,9 @@ def test_how_many_texts_changed_stands_on_the_page_and_on_the_screen(sqlite_stor
     printed = StringIO()
     screens.assessment(Console(file=printed, width=200), found, body, found.candidate.replay)
     assert "texts   1 of 4 changed; rounding alone changes 0.25 of them on average" in printed.getvalue()
+    unread = [line.strip() for line in printed.getvalue().splitlines() if line.endswith("recorded on neither side")]
+    assert len(unread) == 1  # a reason that several parts of the model share is said once
+    assert "tokenizer, chat template" in unread[0]
 
 
 def test_every_verdict_and_every_class_is_among_them() -> None:

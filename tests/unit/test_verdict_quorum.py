@@ -50,6 +50,19 @@ def test_a_finding_counts_when_k_of_n_repeats_show_it(seen: tuple[Outcome, ...],
         assert "1 of 3 repeats show it, 2 are needed" in after[0].why
 
 
+def test_what_hides_its_text_hides_it_behind_a_vote_too() -> None:
+    flip = Finding(outcome=Outcome.FLIP, why="'secret' became 'word'; D = 2", key=key(), hidden="D = 2")
+    (lone,) = voted([flip], TWO_OF_THREE)
+    assert lone.told(text=True) == (
+        "flip in too few repeats: 1 of 3 repeats show it, 2 are needed; 'secret' became 'word'; D = 2"
+    )
+    assert lone.told(text=False) == "flip in too few repeats: 1 of 3 repeats show it, 2 are needed; D = 2"
+    twice = voted([flip, replace(flip, key=key(1))], TWO_OF_THREE)[0]
+    assert twice.told(text=False) == "D = 2; 2 of 3 repeats show it, 2 are needed"
+    plain = Finding(outcome=Outcome.NUMERIC, why="tokens agree")
+    assert plain.told(text=False) == "tokens agree"
+
+
 def test_a_target_that_repeats_every_bit_is_not_voted_about() -> None:
     once = findings(Outcome.FLIP)
     assert voted(once, Quorum()) == once

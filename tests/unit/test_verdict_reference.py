@@ -163,6 +163,23 @@ def test_canaries_that_did_not_move_say_nothing() -> None:
     assert both.asked == 4
 
 
+def test_numbers_that_moved_where_no_log_probability_shows_it_are_not_weighed() -> None:
+    found = diagnose(NATIVE, calm(), ())
+    assert found is not None
+    assert (found.word, found.absent) == (
+        None,
+        "no log-probability of the baseline's tokens shows what moved, so the reference has nothing to weigh",
+    )
+
+
+def test_rounding_beside_a_changed_model_says_so_and_does_not_contradict_itself() -> None:
+    found = diagnose(NATIVE, calm(distances=far(6, 12, 1.05), model=Equality.DIFFERENT), ())
+    assert found is not None
+    assert found.sentence.startswith(
+        "rounding: the model changed, by no more than rounding shows: the reference stayed"
+    )
+
+
 def test_a_calm_reference_and_no_greater_distance_is_rounding() -> None:
     assert word(calm(distances=far(6, 12, 1.05))) is ChangeClass.ROUNDING
 
@@ -204,7 +221,8 @@ def test_a_reference_that_moved_means_model_or_input(own: Comparison) -> None:
 def test_on_the_same_stack_one_bit_of_the_reference_is_enough() -> None:
     own = comparison(trace("c00", 1e-9), identical=("c01",))
     assert word(calm(comparison=own, stack=Equality.SAME)) is ChangeClass.MODEL_OR_INPUT_CHANGE
-    assert word(calm(comparison=own, stack=Equality.DIFFERENT)) is ChangeClass.ROUNDING
+    elsewhere = calm(comparison=own, stack=Equality.DIFFERENT, distances=far(6, 12, 1.05))
+    assert word(elsewhere) is ChangeClass.ROUNDING
 
 
 def test_tokens_that_part_while_every_logit_agrees_are_no_rounding() -> None:
@@ -315,7 +333,8 @@ def test_far_flips_behind_routers_in_many_canaries_are_a_defect_where_rounding_m
 
 def test_a_far_flip_whose_routers_nobody_recorded_is_a_defect_only_in_a_model_that_never_jumps() -> None:
     native = rerouted(9.0, None, depth_absent="compiled")
-    told = {share: calm(native=replace(FLOORS, far_parting=share)) for share in (None, 0.0, 1 / 48)}
+    near = far(6, 12, 1.05)
+    told = {share: calm(distances=near, native=replace(FLOORS, far_parting=share)) for share in (None, 0.0, 1 / 48)}
     assert [word(evidence, native) for evidence in told.values()] == [
         ChangeClass.NATIVE_PATH_DEFECT,
         ChangeClass.NATIVE_PATH_DEFECT,
@@ -391,10 +410,11 @@ def test_many_decodes_beyond_their_limit_are_a_defect_although_every_canary_has_
     measured = replace(FLOORS, parting=dict.fromkeys((f"c{n:02}" for n in range(12)), 0.5), beyond=0.0)
     assert word(calm(native=measured), native) is ChangeClass.NATIVE_PATH_DEFECT
     three = decoded_alike(replace(native, changed=native.changed[:3]), 3)
-    found = diagnose(three, calm(native=measured), ())
+    found = diagnose(three, calm(distances=far(6, 12, 1.05), native=measured), ())
     assert found is not None
     assert str(found.absent).startswith("3 of 12 decodes moved more than rounding moves them (p = 0.0")
-    assert word(calm(native=replace(measured, beyond=None)), three) is ChangeClass.ROUNDING
+    unmeasured = calm(distances=far(6, 12, 1.05), native=replace(measured, beyond=None))
+    assert word(unmeasured, three) is ChangeClass.ROUNDING
 
 
 def test_a_token_beside_the_arg_max_where_the_model_section_changed_was_chosen_otherwise() -> None:
@@ -413,7 +433,7 @@ def test_canaries_that_moved_must_have_been_asked_of_the_reference() -> None:
 def test_scores_forced_on_other_tokens_are_no_movement_of_the_reference() -> None:
     own = comparison(trace("c00", 1.0, mismatched=("other tokens",), movement=None), identical=("c01",))
     native = comparison(trace("c00", 0.02), trace("c01", 0.02))
-    assert word(calm(comparison=own, stack=Equality.SAME), native) is ChangeClass.ROUNDING
+    assert word(calm(comparison=own, stack=Equality.SAME, distances=far(1, 2, 1.05)), native) is ChangeClass.ROUNDING
 
 
 def test_a_prompt_that_the_suite_redefined_decides_nothing_about_the_others() -> None:
