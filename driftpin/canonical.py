@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import rfc8785
@@ -52,3 +54,9 @@ def json_float(number: float) -> float | str:
 def float_from_json(value: float | str) -> float:
     """The inverse of `json_float`."""
     return NON_FINITE[value] if isinstance(value, str) else float(value)
+
+
+def known_parts(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a stored value that this version's dataclass has: one release back reads what the next one wrote."""
+    names = {part.name for part in fields(kind)}
+    return {name: part for name, part in value.items() if name in names}

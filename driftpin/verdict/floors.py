@@ -7,11 +7,12 @@ part of the baseline and never changes; a candidate never sets its own threshold
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from driftpin.canonical import known_parts
 from driftpin.comparison.deviation import deviation
 from driftpin.comparison.routing import routing
 from driftpin.comparison.tokens import movement, top_moved, top_pair_movements
@@ -59,7 +60,7 @@ class Floors:
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> Floors | None:
         """From a bundle; None for one that was blessed without floors. What a later version measures is left out."""
-        return None if value is None else cls(**_known(cls, value))
+        return None if value is None else cls(**known_parts(cls, value))
 
     def shift_limit(self, canary: str) -> float:
         """What mean |Δ log-prob| of a canary may reach: twice the larger of its own yardstick and the common one."""
@@ -110,13 +111,7 @@ class RepeatFloor:
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> RepeatFloor | None:
         """From a bundle; None for one that was blessed before repeats were measured; later parts are left out."""
-        return None if value is None else cls(**_known(cls, value))
-
-
-def _known(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts that this version knows: one release back reads what the next one wrote."""
-    names = {part.name for part in fields(kind)}
-    return {name: part for name, part in value.items() if name in names}
+        return None if value is None else cls(**known_parts(cls, value))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from driftpin.canonical import known_parts
 from driftpin.environment.environment import Environment, Equality, Section, equality
 from driftpin.environment.reference import reference_label
 from driftpin.store import Store
@@ -38,7 +39,7 @@ class BundledReference:
         """As read from a bundle; None stands for one that is older than reference scores."""
         if value is None:
             return cls(absent=BEFORE)
-        return cls(**{**value, "floors": Floors.from_json(value.get("floors"))})
+        return cls(**known_parts(cls, {**value, "floors": Floors.from_json(value.get("floors"))}))
 
 
 def bundled_reference(

@@ -165,6 +165,10 @@ def test_texts_that_changed_stand_beside_what_rounding_changes() -> None:
     partly = replace(FLOORS, parting={"c00": 0.5})
     assert texts_of(changed, partly) == Texts(decoded=12, changed=1, by_rounding=None)
     assert texts_of(Comparison(order=()), FLOORS) is None
+    crowded_in = decode("c00", 0.0, PARTED, key=TraceKey(canary="c00", probe=Probe.DECODE, shape=Shape.FILLED))
+    alone = replace(comparison(decode("c01", 0.0)), changed=(crowded_in, decode("c01", 0.0)))
+    alone = replace(alone, identical=(*alone.identical, TraceKey(canary="c00", probe=Probe.DECODE)))
+    assert texts_of(alone, FLOORS) == Texts(decoded=12, changed=0, by_rounding=3.0)  # in company it parts, alone not
 
 
 def test_the_headline_says_that_texts_changed() -> None:

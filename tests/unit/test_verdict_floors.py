@@ -18,6 +18,7 @@ from driftpin.trace.probe import Arm, Probe, Shape, TraceKey
 from driftpin.trace.traceset import Trace
 from driftpin.verdict.floors import Floors, Perturbed, RepeatFloor, floors_of
 from driftpin.verdict.outcome import Outcome, trace_findings
+from driftpin.workflow.bundled import BundledReference
 from runner.engines.fake import FakeEngine
 from runner.engines.perturbation import disturbed, units
 
@@ -130,11 +131,28 @@ def test_a_jump_to_a_token_that_was_not_kept_is_far() -> None:
     assert (floors.parting, floors.far_parting) == ({"a": 0.5}, 0.5)
 
 
+def test_a_jump_is_never_far_below_twice_one_ulp_of_the_logit() -> None:
+    """At 256 one unit in the last place of bfloat16 is 2, and the pair moves by 3."""
+    pairs = heads(([9, 1, 1, 1], [1.0, 0.5, 0.5, 0.5], [0.01] * 4))
+    raised = [
+        replace(h, topk_logits=h.topk_logits + np.float32(254), dtype="bfloat16")
+        for h in (pairs[0].head, pairs[0].other)
+    ]
+    old, new = (replace(h, topk_logits=h.topk_logits.copy()) for h in raised)
+    old.topk_logits[0], new.topk_logits[0] = (257.0, 256.0), (258.0, 256.0)  # ids 1 and 9, then 9 and 1
+    quiet = [replace(pairs[0], head=old, other=old)] * 2000
+    floors = floors_of([*quiet, replace(pairs[0], head=old, other=new)], 2001)
+    assert floors is not None
+    assert (floors.pair, floors.far_parting) == (0.0, 0.0)
+
+
 def test_what_a_later_version_measures_is_left_out() -> None:
     later = {"measured_later": {"a": 1}}
     assert Floors.from_json(FLOORS.to_json() | later) == FLOORS
     floor = RepeatFloor(repeats=3, pair=0.5)
     assert RepeatFloor.from_json(floor.to_json() | later) == floor
+    reference = BundledReference.from_json({"absent": "turned off", "floors": None} | later)
+    assert reference == BundledReference(absent="turned off")
     earlier = {n: v for n, v in FLOORS.to_json().items() if n not in ("parting", "far_parting", "beyond")}
     assert Floors.from_json(earlier) == FLOORS
 

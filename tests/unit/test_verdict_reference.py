@@ -112,6 +112,8 @@ def test_a_score_that_could_have_spoken_is_no_excuse_for_decodes_that_could_not(
     found = diagnose(NATIVE, calm(distances=(*far(6, 12, 1.05), *far(4, 4, 2.5, Probe.DECODE))), ())
     assert found is not None
     assert found.absent == "4 canaries are too few for the sign test, and all of them lie 2.5 times as far"
+    near = tuple(replace(d, baseline=1e-6, candidate=3e-6) for d in far(4, 4, 2.5, Probe.DECODE))
+    assert word(calm(distances=near)) is ChangeClass.ROUNDING  # a reference no more exact than the target says nothing
     one = diagnose(NATIVE, calm(distances=(*far(6, 12, 1.05), *far(1, 1, 2.5, Probe.DECODE))), ())
     assert one is not None
     assert one.absent == "1 canary is too few for the sign test, and it lies 2.5 times as far"
@@ -178,6 +180,16 @@ def test_rounding_beside_a_changed_model_says_so_and_does_not_contradict_itself(
     assert found.sentence.startswith(
         "rounding: the model changed, by no more than rounding shows: the reference stayed"
     )
+    same = diagnose(NATIVE, calm(distances=far(6, 12, 1.05)), ())
+    assert same is not None
+    assert same.sentence.startswith("rounding: the reference stayed calm")
+
+
+def test_a_canary_that_has_flipped_is_not_condemned_a_second_time() -> None:
+    evidence = calm(distances=far(12, 12))
+    first, *others = canary_verdicts(parted(1.1), FLOORS, farther_canaries(evidence))
+    assert [finding.outcome for finding in first.findings] == [Outcome.FLIP]
+    assert {finding.outcome for finding in others[0].findings} == {Outcome.SHIFTED, Outcome.NUMERIC}
 
 
 def test_a_calm_reference_and_no_greater_distance_is_rounding() -> None:
@@ -343,6 +355,8 @@ def test_a_far_flip_whose_routers_nobody_recorded_is_a_defect_only_in_a_model_th
     found = diagnose(native, told[1 / 48], ())
     assert found is not None
     assert str(found.absent).endswith("two tokens, and no routing was recorded")
+    recorded = rerouted(9.0, None)  # every router is known to have chosen as before
+    assert word(told[1 / 48], recorded) is ChangeClass.NATIVE_PATH_DEFECT
 
 
 def decoded_alike(native: Comparison, start: int) -> Comparison:
