@@ -1,17 +1,17 @@
 """More canaries than rounding explains: what no single decode proves, their number may. Pure.
 
-A decode is compared up to its divergence, often over a few tokens, and one such mean says little. How often rounding
-alone takes a beginning of a text beyond its limit, and how often it makes a pair jump, was measured at blessing on
-every canary and seed; a count above the 99.9 % quantile of that is no rounding. The unit is the canary.
+Three things that rounding does to some decodes: it parts their texts, it moves them beyond their limit up to there, and
+it makes a pair of logits jump. When and how often it does each was measured at blessing, on every canary and seed; a
+count above the 99.9 % quantile of that is no rounding. The unit is the canary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from driftpin.comparison.facts import Comparison, TraceComparison
-from driftpin.verdict.binomial import foreseen
+from driftpin.verdict.binomial import at_least, foreseen
 from driftpin.verdict.floors import QUANTILE, Floors, is_far
 from driftpin.verdict.outcome import Finding, Outcome, tie_limit
 from driftpin.verdict.texts import counts, decoded_canaries
@@ -23,33 +23,53 @@ DOUBT = 0.05  # a count less likely than this and likelier than 0.1 % is neither
 class Crowd:
     """Canaries whose decode did what rounding does to few of them."""
 
-    traces: Mapping[str, TraceComparison]  # by canary
+    found: Mapping[str, Finding]  # by canary
     asked: int  # canaries that could have done it
     p_value: float  # of so many or more, by what rounding did at blessing
+    what: str  # they did, for a sentence
 
     @property
     def significant(self) -> bool:
         """Rounding does not explain so many."""
-        return bool(self.traces) and self.p_value <= 1 - QUANTILE
+        return bool(self.found) and self.p_value <= 1 - QUANTILE
 
     @property
     def doubtful(self) -> bool:
         """Too many for chance, too few to be sure."""
-        return bool(self.traces) and not self.significant and self.p_value <= DOUBT
+        return bool(self.found) and not self.significant and self.p_value <= DOUBT
+
+    @property
+    def words(self) -> str:
+        """The observation, for a sentence."""
+        return f"{len(self.found)} of {self.asked} {self.what} (p = {self.p_value:.2g})"
 
 
-def crowded(crowd: Crowd | None, floors: Floors | None) -> dict[str, Finding]:
-    """By canary: `shifted`, where a significant crowd of decodes moved beyond their limits."""
-    if crowd is None or floors is None or not crowd.significant:
-        return {}
-    many = f"as {len(crowd.traces)} of {crowd.asked} do, where rounding makes few (p = {crowd.p_value:.2g})"
-    return {canary: _shifted(trace, floors, many) for canary, trace in crowd.traces.items()}
+def crowds(comparison: Comparison, floors: Floors | None) -> tuple[Crowd, ...]:
+    """Those that condemn canaries, where blessing measured what they are held against."""
+    asked = (parted_early(comparison, floors), moved_beyond(comparison, floors))
+    return tuple(crowd for crowd in asked if crowd is not None)
 
 
-def _shifted(trace: TraceComparison, floors: Floors, many: str) -> Finding:
-    size, limit = trace.movement.mean_abs_logprob if trace.movement else 0.0, floors.shift_limit(trace.key.canary)
-    why = f"up to where its text parts the decode's mean |Δ log-prob| is {size:.2g}, above {limit:.2g}, {many}"
-    return Finding(outcome=Outcome.SHIFTED, why=why, key=trace.key)
+def condemned(comparison: Comparison, floors: Floors | None) -> dict[str, Finding]:
+    """By canary: `shifted`, where it is one of too many."""
+    guilty = (crowd for crowd in crowds(comparison, floors) if crowd.significant)
+    return {canary: finding for crowd in guilty for canary, finding in crowd.found.items()}
+
+
+def parted_early(comparison: Comparison, floors: Floors | None) -> Crowd | None:
+    """Texts that part before every seed of the yardstick would have parted them; None where that was not measured.
+
+    If the candidate is one more rounding, it is as likely as any seed to be the first: one in seeds + 1, ties apart. A
+    rank test, so it does not matter how often texts part (those of a tiny model do in most seeds). Only between two
+    arg-maxes of raw logits: the yardstick knows no processor that chooses beside them.
+    """
+    if floors is None or floors.earliest is None:
+        return None
+    found = {t.key.canary: _early(t, floors) for t in _decodes(comparison) if _is_early(t, floors)}
+    asked = len(decoded_canaries(comparison))
+    p_value = at_least(len(found), asked, 1 / (floors.seeds + 1))
+    what = "texts part before rounding parts them in any seed"
+    return Crowd(found=found, asked=asked, p_value=p_value, what=what)
 
 
 def moved_beyond(comparison: Comparison, floors: Floors | None) -> Crowd | None:
@@ -59,17 +79,22 @@ def moved_beyond(comparison: Comparison, floors: Floors | None) -> Crowd | None:
     """
     if floors is None or floors.beyond is None:
         return None
-    found = {t.key.canary: t for t in _decodes(comparison) if _is_beyond(t, floors)}
+    found = {t.key.canary: _beyond(t, floors) for t in _decodes(comparison) if _is_beyond(t, floors)}
     mute = sum(_shared(t) == 0 for t in _decodes(comparison))
-    return _crowd(found, len(decoded_canaries(comparison)) - mute, floors.beyond, floors)
+    asked = len(decoded_canaries(comparison)) - mute
+    what = "decodes moved more than rounding moves them"
+    return Crowd(found=found, asked=asked, p_value=_by_share(len(found), asked, floors.beyond, floors), what=what)
 
 
 def parted_far(comparison: Comparison, floors: Floors | None) -> Crowd | None:
     """Decodes that part by more than FAR times F, whatever their routers did; None where the share is not known."""
     if floors is None or floors.far_parting is None:
         return None
-    found = {t.key.canary: t for t in _decodes(comparison) if is_far_flip(t, floors)}
-    return _crowd(found, len(decoded_canaries(comparison)), floors.far_parting, floors)
+    what = "canaries part by far more than rounding moves two tokens"
+    far = (t for t in _decodes(comparison) if is_far_flip(t, floors))
+    found = {t.key.canary: Finding(outcome=Outcome.FLIP, why=what, key=t.key) for t in far}
+    asked = len(decoded_canaries(comparison))
+    return Crowd(found=found, asked=asked, p_value=_by_share(len(found), asked, floors.far_parting, floors), what=what)
 
 
 def is_far_flip(trace: TraceComparison, floors: Floors) -> bool:
@@ -78,8 +103,29 @@ def is_far_flip(trace: TraceComparison, floors: Floors) -> bool:
     return at is not None and at.both_top and is_far(at.movement, tie_limit(at, floors))
 
 
-def _decodes(comparison: Comparison) -> list[TraceComparison]:
-    return [t for t in comparison.changed if counts(t.key) and not t.prompt and not t.mismatched]
+def _by_share(count: int, asked: int, share: float, floors: Floors) -> float:
+    seen = float(len(floors.parting) * floors.seeds)
+    return foreseen(count, asked, share * seen, seen)
+
+
+def _decodes(comparison: Comparison) -> Iterator[TraceComparison]:
+    return (t for t in comparison.changed if counts(t.key) and not t.prompt and not t.mismatched)
+
+
+def _is_early(trace: TraceComparison, floors: Floors) -> bool:
+    at, canary = trace.divergence, trace.key.canary
+    if at is None or not at.both_top or canary not in floors.parting:
+        return False
+    first = (floors.earliest or {}).get(canary)
+    return first is None or at.position < first
+
+
+def _early(trace: TraceComparison, floors: Floors) -> Finding:
+    first = (floors.earliest or {}).get(trace.key.canary)
+    when = "in no seed" if first is None else f"at output {first} at the earliest"
+    position = trace.divergence.position if trace.divergence else None
+    why = f"its text parts at output {position}, which rounding alone does {when}, and so do too many"
+    return Finding(outcome=Outcome.SHIFTED, why=why, key=trace.key)
 
 
 def _shared(trace: TraceComparison) -> int:
@@ -92,6 +138,7 @@ def _is_beyond(trace: TraceComparison, floors: Floors) -> bool:
     return moved is not None and moved.mean_abs_logprob > floors.shift_limit(trace.key.canary)
 
 
-def _crowd(found: Mapping[str, TraceComparison], asked: int, share: float, floors: Floors) -> Crowd:
-    seen = float(len(floors.parting) * floors.seeds)
-    return Crowd(traces=found, asked=asked, p_value=foreseen(len(found), asked, share * seen, seen))
+def _beyond(trace: TraceComparison, floors: Floors) -> Finding:
+    size, limit = trace.movement.mean_abs_logprob if trace.movement else 0.0, floors.shift_limit(trace.key.canary)
+    why = f"up to where its text parts the decode's mean |Δ log-prob| is {size:.2g}, above {limit:.2g}, as in too many"
+    return Finding(outcome=Outcome.SHIFTED, why=why, key=trace.key)

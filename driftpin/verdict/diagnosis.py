@@ -13,7 +13,7 @@ from driftpin.comparison.facts import Comparison, TraceComparison
 from driftpin.counting import canaries_counted
 from driftpin.environment.environment import Equality
 from driftpin.trace.health import Ill
-from driftpin.verdict.crowd import is_far_flip, moved_beyond, parted_far
+from driftpin.verdict.crowd import crowds, is_far_flip, parted_far
 from driftpin.verdict.evidence import ReferenceEvidence, SignTest, sign_tests
 from driftpin.verdict.floors import SHIFT
 from driftpin.verdict.outcome import CanaryVerdict, Outcome
@@ -87,11 +87,7 @@ def _farther(tests: Sequence[SignTest]) -> str | None:
 
 
 def _crowd(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
-    crowd = moved_beyond(comparison, evidence.native)
-    if crowd is None or not crowd.significant:
-        return None
-    many = f"{len(crowd.traces)} of {crowd.asked} decodes moved more than rounding moves them"
-    return f"while {many} (p = {crowd.p_value:.2g})"
+    return next((f"while {crowd.words}" for crowd in crowds(comparison, evidence.native) if crowd.significant), None)
 
 
 def _shifted(canaries: Sequence[CanaryVerdict]) -> str | None:
@@ -109,10 +105,7 @@ def _far_flip(comparison: Comparison, evidence: ReferenceEvidence) -> str | None
     if plain := next((t for t in far if not _perhaps_rerouted(t, evidence)), None):
         return f"while {plain.key.canary} parts by far more than rounding moves two tokens"
     crowd = parted_far(comparison, evidence.native)
-    if crowd is None or not crowd.significant:
-        return None
-    many = f"{len(crowd.traces)} of {crowd.asked} canaries part by far more than rounding moves two tokens"
-    return f"while {many}, and rounding does that to few (p = {crowd.p_value:.2g})"
+    return f"while {crowd.words}" if crowd is not None and crowd.significant else None
 
 
 def _perhaps_rerouted(trace: TraceComparison, evidence: ReferenceEvidence) -> bool:

@@ -37,10 +37,10 @@ class Floors:
     seeds: int
     routers: Mapping[str, float] = field(default_factory=dict)  # share of positions with other experts, as `blocks`
     parting: Mapping[str, float] = field(default_factory=dict)  # by canary: share of seeds that would part its text
-    far_parting: float | None = (
-        None  # share of canaries and seeds that part by more than FAR times F; None: not measured
-    )
-    beyond: float | None = None  # share of their texts' beginnings whose mean is above the shift limit; None: likewise
+    # By canary the output position at which the first seed parts its text; absent where none does. None: not measured.
+    earliest: Mapping[str, int] | None = None
+    far_parting: float | None = None  # share of canaries and seeds that part by more than FAR times F
+    beyond: float | None = None  # share of their texts' beginnings whose mean is above the shift limit
 
     def to_json(self) -> dict[str, Any]:
         """As kept in a bundle."""
@@ -53,6 +53,7 @@ class Floors:
             "seeds": self.seeds,
             "routers": dict(self.routers),
             "parting": dict(self.parting),
+            "earliest": None if self.earliest is None else dict(self.earliest),
             "far_parting": self.far_parting,
             "beyond": self.beyond,
         }
@@ -67,13 +68,14 @@ class Floors:
         return SHIFT * max(self.logprob, self.by_canary.get(canary, 0.0))
 
     def at_least(self, repeat: RepeatFloor | None) -> Floors:
-        """The same, nowhere below what the target's own repeats move by."""
+        """The same, nowhere below what the target's own repeats move by; when its texts part then nobody measured."""
         if repeat is None or not repeat.moved:
             return self
         canaries = {**dict.fromkeys(repeat.by_canary, 0.0), **self.by_canary}
         return replace(
             self,
             pair=max(self.pair, repeat.pair),
+            earliest=None if repeat.tokens_differ else self.earliest,
             logprob=max(self.logprob, repeat.logprob),
             by_canary={c: max(size, repeat.by_canary.get(c, 0.0)) for c, size in canaries.items()},
         )
@@ -144,6 +146,7 @@ def floors_of(pairs: Sequence[Perturbed], seeds: int) -> Floors | None:
         seeds=seeds,
         routers=_routers(pairs),
         parting=_parting(pairs),
+        earliest=_earliest(pairs),
     )
     return replace(found, far_parting=_far_parting(pairs, found.pair), beyond=_beyond(pairs, found))
 
@@ -175,6 +178,14 @@ def _parting(pairs: Sequence[Perturbed]) -> dict[str, float]:
     for pair in pairs:
         seeds.setdefault(pair.canary, []).append(top_moved(pair.head, pair.other) is not None)
     return {canary: sum(parted) / len(parted) for canary, parted in seeds.items()}
+
+
+def _earliest(pairs: Sequence[Perturbed]) -> dict[str, int]:
+    first: dict[str, int] = {}
+    for pair in pairs:
+        if (at := top_moved(pair.head, pair.other)) is not None:
+            first[pair.canary] = min(at.position, first.get(pair.canary, at.position))
+    return first
 
 
 def _far_parting(pairs: Sequence[Perturbed], limit: float) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from driftpin.comparison.facts import Comparison
 from driftpin.trace.probe import Probe
-from driftpin.verdict.crowd import is_far_flip, moved_beyond
+from driftpin.verdict.crowd import crowds, is_far_flip
 from driftpin.verdict.evidence import FARTHER, ReferenceEvidence, SignTest
 from driftpin.verdict.floors import FAR
 
@@ -62,12 +62,9 @@ def _weak(tests: Sequence[SignTest]) -> str | None:
 
 
 def _crowded(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
-    """As many decodes beyond their limit as rounding hardly takes there."""
-    crowd = moved_beyond(comparison, evidence.native)
-    if crowd is None or not crowd.doubtful:
-        return None
-    many = f"{len(crowd.traces)} of {crowd.asked} decodes moved more than rounding moves them"
-    return f"{many} (p = {crowd.p_value:.2g}): {UNSURE}"
+    """As many decodes as rounding hardly takes there."""
+    told = (crowd.words for crowd in crowds(comparison, evidence.native) if crowd.doubtful)
+    return next((f"{words}: {UNSURE}" for words in told), None)
 
 
 def _far_behind_a_router(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:

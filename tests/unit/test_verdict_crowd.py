@@ -11,8 +11,8 @@ from driftpin.comparison.facts import Comparison, Divergence, Movement, PromptDi
 from driftpin.environment.environment import Equality
 from driftpin.settings.policy import Policy
 from driftpin.trace.probe import Probe, Shape, TraceKey
-from driftpin.verdict.crowd import crowded, moved_beyond, parted_far
-from driftpin.verdict.floors import Floors
+from driftpin.verdict.crowd import Crowd, condemned, crowds, moved_beyond, parted_early, parted_far
+from driftpin.verdict.floors import Floors, RepeatFloor
 from driftpin.verdict.judge import Circumstances, judge
 from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import Outcome
@@ -31,6 +31,7 @@ FLOORS = Floors(
     far_parting=0.0,
     beyond=0.0,
 )
+EARLY = replace(FLOORS, earliest=dict.fromkeys(NAMES[:11], 3))  # rounding parts the last one nowhere
 LIMIT = 0.04  # twice the yardstick
 PARTED = Divergence(
     position=3,
@@ -82,12 +83,13 @@ def test_four_of_twelve_decodes_beyond_their_limit_are_no_rounding(
     """P(X >= 3) is 0.006 and P(X >= 4) 0.0009 where no beginning of 48 texts was beyond it under rounding."""
     crowd = moved_beyond(beyond(count), FLOORS)
     assert crowd is not None
-    assert (len(crowd.traces), crowd.asked, crowd.significant, crowd.doubtful) == (count, 12, significant, doubtful)
-    found = crowded(crowd, FLOORS)
+    assert (len(crowd.found), crowd.asked, crowd.significant, crowd.doubtful) == (count, 12, significant, doubtful)
+    assert crowd.words.startswith(f"{count} of 12 decodes moved more than rounding moves them (p = 0.0")
+    found = condemned(beyond(count), FLOORS)
     assert set(found) == (set(NAMES[:count]) if significant else set())
     if significant:
         assert found["c00"].outcome is Outcome.SHIFTED
-        assert "mean |Δ log-prob| is 0.08, above 0.04, as 4 of 12 do" in found["c00"].why
+        assert "mean |Δ log-prob| is 0.08, above 0.04, as in too many" in found["c00"].why
 
 
 def test_a_model_whose_texts_often_begin_beyond_it_is_allowed_more() -> None:
@@ -99,21 +101,22 @@ def test_a_model_whose_texts_often_begin_beyond_it_is_allowed_more() -> None:
 def test_nothing_beyond_its_limit_is_no_crowd() -> None:
     crowd = moved_beyond(comparison(*(decode(name, LIMIT) for name in NAMES)), FLOORS)
     assert crowd is not None
-    assert (crowd.traces, crowd.significant, crowd.doubtful) == ({}, False, False)
+    assert (crowd.found, crowd.significant, crowd.doubtful) == ({}, False, False)
 
 
 def test_a_text_that_parts_at_its_first_token_has_no_mean_and_is_not_asked() -> None:
     first = [decode(name, 0.0, replace(PARTED, position=0), shared=0) for name in NAMES[4:]]
     crowd = moved_beyond(comparison(*(decode(name, 2 * LIMIT) for name in NAMES[:2]), *first), FLOORS)
     assert crowd is not None
-    assert (len(crowd.traces), crowd.asked) == (2, 4)
+    assert (len(crowd.found), crowd.asked) == (2, 4)
 
 
 @pytest.mark.parametrize("floors", [None, replace(FLOORS, beyond=None, far_parting=None)])
 def test_a_baseline_that_did_not_measure_it_condemns_nobody(floors: Floors | None) -> None:
     assert moved_beyond(beyond(12), floors) is None
     assert parted_far(beyond(12), floors) is None
-    assert crowded(None, floors) == {}
+    assert parted_early(beyond(12), floors) is None
+    assert (crowds(beyond(12), floors), condemned(beyond(12), floors)) == ((), {})
 
 
 def test_only_the_first_decode_alone_of_a_canary_that_was_asked_the_same_counts() -> None:
@@ -128,9 +131,9 @@ def test_only_the_first_decode_alone_of_a_canary_that_was_asked_the_same_counts(
             prompt=PromptDifference(index=0, baseline_ids=(1,), candidate_ids=(2,), lengths=(1, 1), text_differs=True),
         ),
     ]
-    crowd = moved_beyond(comparison(*others), FLOORS)
-    assert crowd is not None
-    assert (crowd.traces, crowd.asked) == ({}, 7)
+    for crowd in (moved_beyond(comparison(*others), FLOORS), parted_early(comparison(*others), EARLY)):
+        assert crowd is not None
+        assert (crowd.found, crowd.asked) == ({}, 7)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +143,7 @@ def test_a_far_flip_is_beyond_twice_f_between_two_arg_maxes(movement: float | No
     far = replace(PARTED, movement=movement, both_top=top)
     crowd = parted_far(comparison(*(decode(name, 0.0, far) for name in NAMES[:5])), FLOORS)
     assert crowd is not None
-    assert (len(crowd.traces), crowd.significant) == (count, count == 5)
+    assert (len(crowd.found), crowd.significant) == (count, count == 5)
 
 
 def test_a_mixture_whose_pairs_jump_under_rounding_is_allowed_such_jumps() -> None:
@@ -149,6 +152,63 @@ def test_a_mixture_whose_pairs_jump_under_rounding_is_allowed_such_jumps() -> No
     assert calm is not None
     assert wild is not None
     assert (calm.significant, wild.significant) == (True, False)
+
+
+def early(position: int, count: int, **parts: Any) -> Crowd:
+    at = replace(PARTED, **{"position": position, **parts})
+    crowd = parted_early(comparison(*(decode(name, 0.0, at) for name in NAMES[:count])), EARLY)
+    assert crowd is not None
+    return crowd
+
+
+@pytest.mark.parametrize(
+    ("count", "significant", "doubtful"), [(5, False, False), (6, False, True), (7, False, True), (8, True, False)]
+)
+def test_eight_of_twelve_texts_that_part_before_every_seed_are_no_rounding(
+    count: int, significant: bool, doubtful: bool
+) -> None:
+    """Each is first of four seeds and the candidate with one chance in five: P(X >= 7) is 0.0039, P(X >= 8) 0.0006."""
+    crowd = early(2, count)
+    assert (len(crowd.found), crowd.asked, crowd.significant, crowd.doubtful) == (count, 12, significant, doubtful)
+    assert crowd.found["c00"].why == (
+        "its text parts at output 2, which rounding alone does at output 3 at the earliest, and so do too many"
+    )
+
+
+def test_early_texts_are_drift_although_each_only_ties() -> None:
+    known = Circumstances(model=Equality.SAME, stack=Equality.SAME, behaviour=Equality.SAME, floors=EARLY)
+    at = replace(PARTED, position=2)
+    verdict = judge(comparison(*(decode(name, 0.0, at) for name in NAMES[:8])), known, Policy())
+    assert (verdict.kind, verdict.counts) == (VerdictKind.DRIFT, {Outcome.SHIFTED: 8, Outcome.IDENTICAL: 4})
+
+
+def test_with_more_seeds_fewer_canaries_do() -> None:
+    native = comparison(*(decode(name, 0.0, replace(PARTED, position=2)) for name in NAMES[:6]))
+    four, nine = (parted_early(native, replace(EARLY, seeds=seeds)) for seeds in (4, 9))
+    assert four is not None
+    assert nine is not None
+    assert (four.significant, nine.significant) == (False, True)  # P(X >= 6) is 0.019 and 0.0005
+
+
+def test_where_no_seed_parts_any_parting_is_early_and_where_one_does_later_ones_are_not() -> None:
+    assert set(early(3, 12).found) == {"c11"}  # rounding parts it nowhere; the others as early as this
+    assert early(20, 11).found == {}
+    assert (
+        early(20, 12).found["c11"].why.startswith("its text parts at output 20, which rounding alone does in no seed")
+    )
+    assert early(2, 12, both_top=False).found == {}  # a processor chose beside the arg-max, and no seed knows it
+
+
+def test_a_canary_that_blessing_did_not_score_is_never_early() -> None:
+    partly = replace(EARLY, parting={"c00": 0.5})
+    crowd = parted_early(comparison(*(decode(name, 0.0, replace(PARTED, position=0)) for name in NAMES)), partly)
+    assert crowd is not None
+    assert set(crowd.found) == {"c00"}
+
+
+def test_a_target_whose_own_repeats_part_is_not_asked_when() -> None:
+    calm, restless = (EARLY.at_least(RepeatFloor(repeats=3, pair=0.1, tokens_differ=n)) for n in (0, 1))
+    assert (calm.earliest, restless.earliest) == (EARLY.earliest, None)
 
 
 def test_a_crowd_makes_canaries_shifted_and_the_verdict_drift_and_three_do_not() -> None:

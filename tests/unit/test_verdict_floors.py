@@ -82,7 +82,7 @@ def test_the_yardstick_is_the_noise_that_was_planted(engine: FakeEngine) -> None
     assert floors.by_canary["a"] >= floors.logprob
     assert set(floors.blocks.values()) == {0.0}
     assert floors.samples == 4 * len(plain.head.output_ids)
-    assert floors.parting == {"a": 0.0}
+    assert (floors.parting, floors.earliest) == ({"a": 0.0}, {})
     assert floors.far_parting == 0.0
     assert Floors.from_json(floors.to_json()) == floors
 
@@ -117,7 +117,7 @@ def test_blessing_measures_how_often_rounding_parts_a_text_and_takes_its_beginni
     calm, late = ([1] * 4, [0.5] * 4, [0.01] * 4), ([1, 1, 9, 1], [0.5, 0.5, 0.25, 0.5], [0.1, 0.0, 0.0, 0.0])
     floors = floors_of(heads(calm, calm, calm, late), 4)
     assert floors is not None
-    assert floors.parting == {"a": 0.25}
+    assert (floors.parting, floors.earliest) == ({"a": 0.25}, {"a": 2})
     assert floors.far_parting == 0.0  # the pair moved by 0.5 - (-0.25), which is F itself
     assert floors.shift_limit("a") == pytest.approx(0.05)  # twice the largest seed: 0.1 over four tokens
     assert floors.beyond == 1 / 16  # of the late seed the first beginning alone: 0.1, then 0.05, 0.033, 0.025
@@ -153,7 +153,7 @@ def test_what_a_later_version_measures_is_left_out() -> None:
     assert RepeatFloor.from_json(floor.to_json() | later) == floor
     reference = BundledReference.from_json({"absent": "turned off", "floors": None} | later)
     assert reference == BundledReference(absent="turned off")
-    earlier = {n: v for n, v in FLOORS.to_json().items() if n not in ("parting", "far_parting", "beyond")}
+    earlier = {n: v for n, v in FLOORS.to_json().items() if n not in ("parting", "earliest", "far_parting", "beyond")}
     assert Floors.from_json(earlier) == FLOORS
 
 

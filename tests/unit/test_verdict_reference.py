@@ -336,9 +336,7 @@ def test_far_flips_behind_routers_in_many_canaries_are_a_defect_where_rounding_m
     found = diagnose(native, calm(distances=far(6, 12, 1.05), native=calmer), ())
     assert found is not None
     assert found.word is ChangeClass.NATIVE_PATH_DEFECT
-    assert "5 of 12 canaries part by far more than rounding moves two tokens, and rounding does that to few" in (
-        found.sentence
-    )
+    assert "while 5 of 12 canaries part by far more than rounding moves two tokens (p = 0.0" in found.sentence
     wild = replace(calmer, far_parting=7 / 48)
     assert word(calm(distances=far(6, 12, 1.05), native=wild), native) is None
 
@@ -429,6 +427,23 @@ def test_many_decodes_beyond_their_limit_are_a_defect_although_every_canary_has_
     assert str(found.absent).startswith("3 of 12 decodes moved more than rounding moves them (p = 0.0")
     unmeasured = calm(distances=far(6, 12, 1.05), native=replace(measured, beyond=None))
     assert word(unmeasured, three) is ChangeClass.ROUNDING
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(5, ChangeClass.ROUNDING), (7, None), (8, ChangeClass.NATIVE_PATH_DEFECT)]
+)
+def test_texts_that_part_before_every_seed_are_a_defect_in_most_canaries(
+    count: int, expected: ChangeClass | None
+) -> None:
+    first = parted(0.1).changed[0]
+    native = comparison(*(replace(first, key=key(f"c{n:02}", Probe.DECODE)) for n in range(count)))
+    native = decoded_alike(native, count)
+    measured = replace(FLOORS, parting=dict.fromkeys(native.order, 0.5), earliest=dict.fromkeys(native.order, 3))
+    found = diagnose(native, calm(distances=far(6, 12, 1.05), native=measured), ())
+    assert found is not None
+    assert found.word is expected
+    if expected is not ChangeClass.ROUNDING:
+        assert f"{count} of 12 texts part before rounding parts them in any seed (p = 0.00" in found.sentence
 
 
 def test_a_token_beside_the_arg_max_where_the_model_section_changed_was_chosen_otherwise() -> None:
