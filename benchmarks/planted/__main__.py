@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--models", default=",".join(model.id for model in MODELS))
     made.add_argument("--changes", default="*", help="patterns of change ids, separated by commas")
     made.add_argument("--beside", default=f"{ALONE},{EAGER}", help="changes alone, on eager attention, or both")
-    made.add_argument("--part", default=Part.FRESH.value, help="fresh, held, fit, or several: fresh,held,fit")
+    made.add_argument("--part", help="fresh, held, fit, or several: held,fit; run takes fresh without it, judge all")
     made.add_argument("--canaries", type=int, help="the first so many of each part")
     made.add_argument("--arms", choices=["native", "both"], default="both", help="native: no reference replays")
     made.add_argument("--pairs", type=Path, default=PAIRS, help="folder of overlays of other library versions")
@@ -74,6 +74,12 @@ def chosen(asked: argparse.Namespace, model: Model) -> list[Change]:
     return [made for change in wanted for made in _beside(change, besides)]
 
 
+def _parts(asked: argparse.Namespace) -> list[Part]:
+    if asked.part is None:
+        return list(Part) if asked.action == "judge" else [Part.FRESH]
+    return [Part(name) for name in asked.part.split(",")]
+
+
 def _beside(change: Change, besides: Sequence[str]) -> Iterator[Change]:
     if ALONE in besides:
         yield change
@@ -89,7 +95,7 @@ def run(asked: argparse.Namespace) -> None:
     """Measure what is missing, model by model."""
     results = asked.results or asked.work / RESULTS
     for name in asked.models.split(","):
-        for part in (Part(name) for name in asked.part.split(",")):
+        for part in _parts(asked):
             model = named(name)
             done = {} if asked.again else kept(results)
             todo = [c for c in chosen(asked, model) if (model.id, part.value, c.id, c.beside) not in done]
@@ -118,7 +124,7 @@ def judge(asked: argparse.Namespace) -> None:
     results = asked.results or asked.work / RESULTS
     rows = list(kept(results).values())
     for model in (named(name) for name in asked.models.split(",")):
-        for part in (Part(name) for name in asked.part.split(",")):
+        for part in _parts(asked):
             mine = [row for row in rows if (row.model, row.part) == (model.id, part.value)]
             changes = {(c.id, c.beside): c for c in chosen(asked, model)}
             if mine:

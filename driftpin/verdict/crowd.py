@@ -45,7 +45,9 @@ class Crowd:
 
 
 def crowds(comparison: Comparison, floors: Floors | None) -> tuple[Crowd, ...]:
-    """Those that condemn canaries, where blessing measured what they are held against."""
+    """Those that condemn canaries, where blessing measured what they are held against; none where nothing moved."""
+    if not comparison.changed:  # a thousand identical canaries are counted for nobody
+        return ()
     asked = (parted_early(comparison, floors), moved_beyond(comparison, floors))
     return tuple(crowd for crowd in asked if crowd is not None)
 
