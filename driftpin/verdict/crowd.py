@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from driftpin.comparison.facts import Comparison, TraceComparison
 from driftpin.verdict.binomial import at_least, foreseen
-from driftpin.verdict.floors import QUANTILE, Floors, is_far
+from driftpin.verdict.floors import QUANTILE, SHIFT, Floors, is_far
 from driftpin.verdict.outcome import Finding, Outcome, tie_limit
 from driftpin.verdict.texts import counts, decoded_canaries
 
@@ -26,17 +26,29 @@ class Crowd:
     found: Mapping[str, Finding]  # by canary
     asked: int  # canaries that could have done it
     p_value: float  # of so many or more, by what rounding did at blessing
+    least: float  # share of canaries that a movement of SHIFT yardsticks makes do it: less is no shift, however certain
     what: str  # they did, for a sentence
 
     @property
     def significant(self) -> bool:
-        """Rounding does not explain so many."""
-        return bool(self.found) and self.p_value <= 1 - QUANTILE
+        """Rounding does not explain so many, and a movement of SHIFT yardsticks would not make more."""
+        return self._improbable and self._many
 
     @property
     def doubtful(self) -> bool:
-        """Too many for chance, too few to be sure."""
-        return bool(self.found) and not self.significant and self.p_value <= DOUBT
+        """Too many for chance, too few to be sure; or surely too many, and still few."""
+        if self.significant or not self.found:
+            return False
+        return self.p_value <= DOUBT if self._many else self._improbable
+
+    @property
+    def _improbable(self) -> bool:
+        return bool(self.found) and self.p_value <= 1 - QUANTILE
+
+    @property
+    def _many(self) -> bool:
+        """A thousand canaries would make the least excess certain."""
+        return len(self.found) >= self.least * self.asked
 
     @property
     def words(self) -> str:
@@ -61,17 +73,18 @@ def condemned(comparison: Comparison, floors: Floors | None) -> dict[str, Findin
 def parted_early(comparison: Comparison, floors: Floors | None) -> Crowd | None:
     """Texts that part before every seed of the yardstick would have parted them; None where that was not measured.
 
-    If the candidate is one more rounding, it is as likely as any seed to be the first: one in seeds + 1, ties apart. A
-    rank test, so it does not matter how often texts part (those of a tiny model do in most seeds). Only between two
-    arg-maxes of raw logits: the yardstick knows no processor that chooses beside them.
+    If the candidate is one more rounding, it is as likely as any seed to be the first: one in seeds + 1, ties apart; if
+    it moves SHIFT times as far, and texts part in proportion, SHIFT in seeds + SHIFT. A rank test, so it does not
+    matter how often texts part (those of a tiny model do in most seeds). Only between two arg-maxes of raw logits: the
+    yardstick knows no processor that chooses beside them.
     """
     if floors is None or floors.earliest is None:
         return None
     found = {t.key.canary: _early(t, floors) for t in _decodes(comparison) if _is_early(t, floors)}
     asked = len(decoded_canaries(comparison))
     p_value = at_least(len(found), asked, 1 / (floors.seeds + 1))
-    what = "texts part before rounding parts them in any seed"
-    return Crowd(found=found, asked=asked, p_value=p_value, what=what)
+    what, least = "texts part before rounding parts them in any seed", SHIFT / (floors.seeds + SHIFT)
+    return Crowd(found=found, asked=asked, p_value=p_value, least=least, what=what)
 
 
 def moved_beyond(comparison: Comparison, floors: Floors | None) -> Crowd | None:
@@ -84,8 +97,9 @@ def moved_beyond(comparison: Comparison, floors: Floors | None) -> Crowd | None:
     found = {t.key.canary: _beyond(t, floors) for t in _decodes(comparison) if _is_beyond(t, floors)}
     mute = sum(_shared(t) == 0 for t in _decodes(comparison))
     asked = len(decoded_canaries(comparison)) - mute
-    what = "decodes moved more than rounding moves them"
-    return Crowd(found=found, asked=asked, p_value=_by_share(len(found), asked, floors.beyond, floors), what=what)
+    what, least = "decodes moved more than rounding moves them", floors.beyond_yardstick
+    p_value = _by_share(len(found), asked, floors.beyond, floors)
+    return Crowd(found=found, asked=asked, p_value=p_value, least=least, what=what)
 
 
 def parted_far(comparison: Comparison, floors: Floors | None) -> Crowd | None:
@@ -95,8 +109,9 @@ def parted_far(comparison: Comparison, floors: Floors | None) -> Crowd | None:
     what = "canaries part by far more than rounding moves two tokens"
     far = (t for t in _decodes(comparison) if is_far_flip(t, floors))
     found = {t.key.canary: Finding(outcome=Outcome.FLIP, why=what, key=t.key) for t in far}
-    asked = len(decoded_canaries(comparison))
-    return Crowd(found=found, asked=asked, p_value=_by_share(len(found), asked, floors.far_parting, floors), what=what)
+    asked, least = len(decoded_canaries(comparison)), SHIFT * floors.far_parting
+    p_value = _by_share(len(found), asked, floors.far_parting, floors)
+    return Crowd(found=found, asked=asked, p_value=p_value, least=least, what=what)
 
 
 def is_far_flip(trace: TraceComparison, floors: Floors) -> bool:

@@ -41,6 +41,7 @@ class Floors:
     earliest: Mapping[str, int] | None = None
     far_parting: float | None = None  # share of canaries and seeds that part by more than FAR times F
     beyond: float | None = None  # share of their texts' beginnings whose mean is above the shift limit
+    beyond_yardstick: float = 0.0  # the same above the yardstick: what a movement SHIFT times as large takes beyond
 
     def to_json(self) -> dict[str, Any]:
         """As kept in a bundle."""
@@ -56,6 +57,7 @@ class Floors:
             "earliest": None if self.earliest is None else dict(self.earliest),
             "far_parting": self.far_parting,
             "beyond": self.beyond,
+            "beyond_yardstick": self.beyond_yardstick,
         }
 
     @classmethod
@@ -148,7 +150,12 @@ def floors_of(pairs: Sequence[Perturbed], seeds: int) -> Floors | None:
         parting=_parting(pairs),
         earliest=_earliest(pairs),
     )
-    return replace(found, far_parting=_far_parting(pairs, found.pair), beyond=_beyond(pairs, found))
+    return replace(
+        found,
+        far_parting=_far_parting(pairs, found.pair),
+        beyond=_beyond(pairs, found, 1.0),
+        beyond_yardstick=_beyond(pairs, found, 1 / SHIFT),
+    )
 
 
 def _blocks(pairs: Sequence[Perturbed]) -> dict[str, float]:
@@ -194,13 +201,13 @@ def _far_parting(pairs: Sequence[Perturbed], limit: float) -> float:
     return sum(at is not None and is_far(at.movement, max(limit, at.ulp or 0.0)) for at in moved) / len(moved)
 
 
-def _beyond(pairs: Sequence[Perturbed], floors: Floors) -> float:
+def _beyond(pairs: Sequence[Perturbed], floors: Floors, of_limit: float) -> float:
     """A decode is compared up to its divergence, so every beginning of a text stands for one that parted there."""
     shares = []
     for pair in pairs:
         moved = np.abs(pair.head.logprob.astype(np.float64) - pair.other.logprob.astype(np.float64))
         means = np.cumsum(moved) / np.arange(1, len(moved) + 1)
-        shares.append(float((means > floors.shift_limit(pair.canary)).mean()) if len(means) else 0.0)
+        shares.append(float((means > of_limit * floors.shift_limit(pair.canary)).mean()) if len(means) else 0.0)
     return float(np.mean(shares))
 
 

@@ -15,7 +15,7 @@ from driftpin.verdict.crowd import Crowd, condemned, crowds, moved_beyond, parte
 from driftpin.verdict.floors import Floors, RepeatFloor
 from driftpin.verdict.judge import Circumstances, judge
 from driftpin.verdict.kind import VerdictKind
-from driftpin.verdict.outcome import Outcome
+from driftpin.verdict.outcome import Finding, Outcome
 from driftpin.verdict.shift import shift_of
 from driftpin.verdict.texts import Texts, texts_of
 
@@ -90,6 +90,34 @@ def test_four_of_twelve_decodes_beyond_their_limit_are_no_rounding(
     if significant:
         assert found["c00"].outcome is Outcome.SHIFTED
         assert "mean |Δ log-prob| is 0.08, above 0.04, as in too many" in found["c00"].why
+
+
+@pytest.mark.parametrize(
+    ("count", "p_value", "significant", "doubtful"),
+    [
+        (400, 1e-9, True, False),
+        (250, 1e-9, False, True),  # sure, and no more than a movement of two yardsticks does: neither word
+        (250, 0.02, False, False),
+        (400, 0.02, False, True),
+        (0, 1e-9, False, False),
+    ],
+)
+def test_a_thousand_canaries_a_little_more_often_are_no_shift_however_certain(
+    count: int, p_value: float, significant: bool, doubtful: bool
+) -> None:
+    finding = Finding(outcome=Outcome.SHIFTED, why="early")
+    found = {str(n): finding for n in range(count)}
+    crowd = Crowd(found=found, asked=1000, p_value=p_value, least=1 / 3, what="texts part early")
+    assert (crowd.significant, crowd.doubtful) == (significant, doubtful)
+
+
+def test_each_count_knows_what_two_yardsticks_would_do() -> None:
+    measured = replace(EARLY, far_parting=0.1, beyond_yardstick=0.25)
+    early, beyond, far = (ask(Comparison(order=()), measured) for ask in (parted_early, moved_beyond, parted_far))
+    assert early is not None
+    assert beyond is not None
+    assert far is not None
+    assert (early.least, beyond.least, far.least) == (2 / 6, 0.25, 0.2)
 
 
 def test_a_model_whose_texts_often_begin_beyond_it_is_allowed_more() -> None:

@@ -120,6 +120,7 @@ def test_blessing_measures_how_often_rounding_parts_a_text_and_takes_its_beginni
     assert (floors.parting, floors.earliest) == ({"a": 0.25}, {"a": 2})
     assert floors.far_parting == 0.0  # the pair moved by 0.5 - (-0.25), which is F itself
     assert floors.shift_limit("a") == pytest.approx(0.05)  # twice the largest seed: 0.1 over four tokens
+    assert floors.beyond_yardstick == 3 / 16  # above 0.025
     assert floors.beyond == 1 / 16  # of the late seed the first beginning alone: 0.1, then 0.05, 0.033, 0.025
 
 
@@ -153,7 +154,11 @@ def test_what_a_later_version_measures_is_left_out() -> None:
     assert RepeatFloor.from_json(floor.to_json() | later) == floor
     reference = BundledReference.from_json({"absent": "turned off", "floors": None} | later)
     assert reference == BundledReference(absent="turned off")
-    earlier = {n: v for n, v in FLOORS.to_json().items() if n not in ("parting", "earliest", "far_parting", "beyond")}
+    earlier = {
+        n: v
+        for n, v in FLOORS.to_json().items()
+        if n not in ("parting", "earliest", "far_parting", "beyond", "beyond_yardstick")
+    }
     assert Floors.from_json(earlier) == FLOORS
 
 
