@@ -26,13 +26,16 @@ class Crowd:
     found: Mapping[str, Finding]  # by canary
     asked: int  # canaries that could have done it
     p_value: float  # of so many or more, by what rounding did at blessing
-    least: float  # share of canaries that a movement of SHIFT yardsticks makes do it: less is no shift, however certain
+    least: (
+        float  # share of canaries that a movement of SHIFT yardsticks makes do it: fewer are no shift, however certain
+    )
+    surely: bool = True  # more than that share, and by more than chance
     what: str  # they did, for a sentence
 
     @property
     def significant(self) -> bool:
         """Rounding does not explain so many, and a movement of SHIFT yardsticks would not make more."""
-        return self._improbable and self._many
+        return self._improbable and self._many and self.surely
 
     @property
     def doubtful(self) -> bool:
@@ -47,7 +50,6 @@ class Crowd:
 
     @property
     def _many(self) -> bool:
-        """A thousand canaries would make the least excess certain."""
         return len(self.found) >= self.least * self.asked
 
     @property
@@ -83,8 +85,9 @@ def parted_early(comparison: Comparison, floors: Floors | None) -> Crowd | None:
     found = {t.key.canary: _early(t, floors) for t in _decodes(comparison) if _is_early(t, floors)}
     asked = len(decoded_canaries(comparison))
     p_value = at_least(len(found), asked, 1 / (floors.seeds + 1))
-    what, least = "texts part before rounding parts them in any seed", SHIFT / (floors.seeds + SHIFT)
-    return Crowd(found=found, asked=asked, p_value=p_value, least=least, what=what)
+    least, what = SHIFT / (floors.seeds + SHIFT), "texts part before rounding parts them in any seed"
+    surely = at_least(len(found), asked, least) <= DOUBT
+    return Crowd(found=found, asked=asked, p_value=p_value, least=least, surely=surely, what=what)
 
 
 def moved_beyond(comparison: Comparison, floors: Floors | None) -> Crowd | None:
@@ -109,8 +112,8 @@ def parted_far(comparison: Comparison, floors: Floors | None) -> Crowd | None:
     what = "canaries part by far more than rounding moves two tokens"
     far = (t for t in _decodes(comparison) if is_far_flip(t, floors))
     found = {t.key.canary: Finding(outcome=Outcome.FLIP, why=what, key=t.key) for t in far}
-    asked, least = len(decoded_canaries(comparison)), SHIFT * floors.far_parting
-    p_value = _by_share(len(found), asked, floors.far_parting, floors)
+    asked = len(decoded_canaries(comparison))
+    p_value, least = _by_share(len(found), asked, floors.far_parting, floors), SHIFT * floors.far_parting
     return Crowd(found=found, asked=asked, p_value=p_value, least=least, what=what)
 
 

@@ -93,31 +93,60 @@ def test_four_of_twelve_decodes_beyond_their_limit_are_no_rounding(
 
 
 @pytest.mark.parametrize(
-    ("count", "p_value", "significant", "doubtful"),
+    ("count", "surely", "p_value", "significant", "doubtful"),
     [
-        (400, 1e-9, True, False),
-        (250, 1e-9, False, True),  # sure, and no more than a movement of two yardsticks does: neither word
-        (250, 0.02, False, False),
-        (400, 0.02, False, True),
-        (0, 1e-9, False, False),
+        (400, True, 1e-9, True, False),
+        (400, False, 1e-9, False, True),
+        (250, True, 1e-9, False, True),  # sure, and no more than a movement of two yardsticks does: neither word
+        (250, True, 0.02, False, False),
+        (400, True, 0.02, False, True),
+        (0, True, 1e-9, False, False),
     ],
 )
-def test_a_thousand_canaries_a_little_more_often_are_no_shift_however_certain(
-    count: int, p_value: float, significant: bool, doubtful: bool
+def test_an_excess_that_a_thousand_canaries_make_certain_needs_an_effect_too(
+    count: int, surely: bool, p_value: float, significant: bool, doubtful: bool
 ) -> None:
     finding = Finding(outcome=Outcome.SHIFTED, why="early")
     found = {str(n): finding for n in range(count)}
-    crowd = Crowd(found=found, asked=1000, p_value=p_value, least=1 / 3, what="texts part early")
+    crowd = Crowd(found=found, asked=1000, p_value=p_value, least=1 / 3, surely=surely, what="texts part early")
     assert (crowd.significant, crowd.doubtful) == (significant, doubtful)
 
 
-def test_each_count_knows_what_two_yardsticks_would_do() -> None:
-    measured = replace(EARLY, far_parting=0.1, beyond_yardstick=0.25)
-    early, beyond, far = (ask(Comparison(order=()), measured) for ask in (parted_early, moved_beyond, parted_far))
+def crowd_of(count: int, asked: int) -> tuple[Crowd, ...]:
+    """So many of so many texts part early, jump and move beyond their limits, all under four seeds."""
+    names = [f"n{n}" for n in range(asked)]
+    at = replace(PARTED, position=2, movement=9.0)
+    native = Comparison(
+        order=tuple(names),
+        changed=tuple(decode(name, 2 * LIMIT, at) for name in names[:count]),
+        identical=tuple(TraceKey(canary=name, probe=Probe.DECODE) for name in names[count:]),
+    )
+    parting = dict.fromkeys(names, 0.25)
+    measured = replace(
+        FLOORS, parting=parting, earliest=dict.fromkeys(names, 3), far_parting=0.1, beyond_yardstick=0.25
+    )
+    early, beyond, far = (ask(native, measured) for ask in (parted_early, moved_beyond, parted_far))
     assert early is not None
     assert beyond is not None
     assert far is not None
+    return early, beyond, far
+
+
+def test_each_count_knows_what_two_yardsticks_would_do() -> None:
+    early, beyond, far = crowd_of(40, 100)
     assert (early.least, beyond.least, far.least) == (2 / 6, 0.25, 0.2)
+    assert (beyond.surely, far.surely) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("count", "asked", "surely"), [(7, 12, False), (8, 12, True), (41, 100, False), (42, 100, True)]
+)
+def test_two_yardsticks_part_a_third_of_the_texts_early_and_chance_some_more(
+    count: int, asked: int, surely: bool
+) -> None:
+    """P(X >= 7 of 12) is 0.07 there and P(X >= 8) 0.02; of a hundred, 41 and 42 stand about the same five percent."""
+    early, *_ = crowd_of(count, asked)
+    assert (early.surely, early.significant, early.doubtful) == (surely, surely, not surely)
 
 
 def test_a_model_whose_texts_often_begin_beyond_it_is_allowed_more() -> None:
