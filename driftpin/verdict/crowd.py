@@ -7,7 +7,7 @@ count above the 99.9 % quantile of that is no rounding. The unit is the canary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from driftpin.comparison.facts import Comparison, TraceComparison
@@ -66,10 +66,9 @@ def crowds(comparison: Comparison, floors: Floors | None) -> tuple[Crowd, ...]:
     return tuple(crowd for crowd in asked if crowd is not None)
 
 
-def condemned(comparison: Comparison, floors: Floors | None) -> dict[str, Finding]:
+def condemned(told: Sequence[Crowd]) -> dict[str, Finding]:
     """By canary: `shifted`, where it is one of too many."""
-    guilty = (crowd for crowd in crowds(comparison, floors) if crowd.significant)
-    return {canary: finding for crowd in guilty for canary, finding in crowd.found.items()}
+    return {canary: finding for crowd in told if crowd.significant for canary, finding in crowd.found.items()}
 
 
 def parted_early(comparison: Comparison, floors: Floors | None) -> Crowd | None:

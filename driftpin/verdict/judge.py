@@ -11,7 +11,7 @@ from driftpin.counting import canaries_counted, counted
 from driftpin.environment.environment import Equality
 from driftpin.settings.policy import Policy, Severity
 from driftpin.trace.probe import Probe, TraceKey
-from driftpin.verdict.crowd import condemned
+from driftpin.verdict.crowd import condemned, crowds
 from driftpin.verdict.diagnosis import ChangeClass, Diagnosis, diagnose
 from driftpin.verdict.evidence import ReferenceEvidence, farther_canaries, without
 from driftpin.verdict.floors import SHIFT, Floors, RepeatFloor
@@ -57,8 +57,8 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
     circumstances = _known(circumstances)
     floors, repeat, evidence = circumstances.floors, circumstances.repeat, circumstances.evidence
     vote = partial(voted, quorum=circumstances.quorum)
-    guilty = condemned(comparison, floors) | farther_canaries(evidence)
-    canaries = canary_verdicts(comparison, floors, guilty, vote)
+    told = crowds(comparison, floors)
+    canaries = canary_verdicts(comparison, floors, condemned(told) | farther_canaries(evidence), vote)
     kind = _kind(comparison, circumstances, canaries)
     watched = _watched(comparison, circumstances.suite_changed)
     texts = texts_of(watched, floors)
@@ -72,6 +72,7 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
         place=_place(comparison, circumstances, diagnosis),
         diagnosis=diagnosis,
         texts=texts,
+        crowds=told,
         shift=shift_of(comparison, floors, None if repeat is None else repeat.logprob),
         remarks=_remarks(kind, circumstances),
         unseen=_unseen(comparison, circumstances, diagnosis),

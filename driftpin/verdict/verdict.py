@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from driftpin.comparison.facts import Divergence
 from driftpin.settings.policy import Severity
+from driftpin.verdict.crowd import Crowd
 from driftpin.verdict.diagnosis import Diagnosis
 from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import CanaryVerdict, Outcome
@@ -38,6 +39,7 @@ class Verdict:
     place: Place | None = None
     diagnosis: Diagnosis | None = None  # None: nothing changed
     texts: Texts | None = None  # None: nothing was decoded on both sides
+    crowds: tuple[Crowd, ...] = ()  # counts of decodes held against what rounding did at blessing
     shift: Shift | None = None  # None: nothing was compared
     remarks: tuple[str, ...] = ()  # what the environment suggests, as sentences
     unseen: tuple[str, ...] = ()  # what could not be seen, as sentences

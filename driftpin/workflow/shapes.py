@@ -16,11 +16,14 @@ from driftpin.environment.fact import fact_to_json
 from driftpin.verdict.kind import CHANGES, VerdictKind, exit_code
 
 if TYPE_CHECKING:  # lists of replays start without what compares them
+    from collections.abc import Sequence
+
     from driftpin.comparison.facts import Divergence, TraceComparison
     from driftpin.environment.difference import FactDifference
     from driftpin.environment.environment import Environment
     from driftpin.store.baselines import Baseline
     from driftpin.store.replay import Replay
+    from driftpin.verdict.crowd import Crowd
     from driftpin.verdict.diagnosis import Diagnosis
     from driftpin.verdict.outcome import CanaryVerdict
     from driftpin.verdict.shift import Shift
@@ -47,7 +50,7 @@ def assessment(found: Assessment, *, strict: bool = False, comparing: bool = Tru
         "class": None if verdict.diagnosis is None or verdict.diagnosis.word is None else verdict.diagnosis.word.value,
         "diagnosis": diagnosis(verdict.diagnosis),
         "shift": shift(verdict.shift),
-        "texts": texts(verdict.texts),
+        "texts": texts(verdict.texts, verdict.crowds),
         "outcomes": {canary.canary: _canary(canary, text) for canary in verdict.canaries},
         "first_divergence": _first(found, text),
         "localisation": None if verdict.place is None else asdict(verdict.place),
@@ -196,9 +199,14 @@ def shift(found: Shift | None) -> dict[str, Any] | None:
     return words | {name: _number(value) for name, value in numbers.items()}
 
 
-def texts(found: Texts | None) -> dict[str, Any] | None:
-    """How many canaries' texts changed, and how many rounding alone changes."""
-    return None if found is None else asdict(found)
+def texts(found: Texts | None, told: Sequence[Crowd]) -> dict[str, Any] | None:
+    """How many canaries' texts changed, how many rounding alone changes, and what is counted against it."""
+    return None if found is None else {**asdict(found), "counts": [_crowd(crowd) for crowd in told]}
+
+
+def _crowd(told: Crowd) -> dict[str, Any]:
+    numbers = {"count": len(told.found), "asked": told.asked, "p_value": told.p_value}
+    return {"what": told.what, **numbers, "significant": told.significant, "doubtful": told.doubtful}
 
 
 def _canary(verdict: CanaryVerdict, text: bool) -> dict[str, Any]:

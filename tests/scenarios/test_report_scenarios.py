@@ -45,6 +45,10 @@ def test_the_page_says_what_the_scenario_ends_in(folder: Path, sqlite_store: Sto
     assert folded(body["headline"]) in page.text
     assert f"severity-{body['severity']}" in " ".join(page.attributes("class"))
     assert [s for s in (*body["unseen"], *body["next"], *body["remarks"]) if folded(s) not in page.text] == []
+    if body["texts"] and body["texts"]["changed"]:
+        counts = [f"{one['count']} of {one['asked']} {one['what']}" for one in body["texts"]["counts"] if one["count"]]
+        assert [said for said in counts if said not in page.text] == []
+        assert counts or folder.name != "flip"
     drawn = {name: word for name, word in _outcomes(page).items() if name in body["outcomes"]}
     expected = {name: told["outcome"] for name, told in body["outcomes"].items() if told["outcome"] != "identical"}
     assert drawn == expected
@@ -56,7 +60,17 @@ def test_the_page_says_what_the_scenario_ends_in(folder: Path, sqlite_store: Sto
 def test_how_many_texts_changed_stands_on_the_page_and_on_the_screen(sqlite_store: Store) -> None:
     found = play(sqlite_store, Scene.of(next(folder for folder in TOLD if folder.name == "tie_flip")))
     body = shapes.assessment(found)
+    early, beyond = body["texts"].pop("counts")
     assert body["texts"] == {"decoded": 4, "changed": 1, "by_rounding": 0.25}
+    for counted in (early, beyond):  # a seed parts that text as early, and no decode moved beyond its limit
+        assert {**counted, "what": ""} == {
+            "what": "",
+            "count": 0,
+            "asked": 4,
+            "p_value": 1.0,
+            "significant": False,
+            "doubtful": False,
+        }
     page = page_of(sqlite_store, found)
     assert "1 of 4 texts changed; rounding alone changes 0.25 of them on average." in page.text
     printed = StringIO()
