@@ -124,6 +124,14 @@ def test_blessing_measures_how_often_rounding_parts_a_text_and_takes_its_beginni
     assert floors.beyond == 1 / 16  # of the late seed the first beginning alone: 0.1, then 0.05, 0.033, 0.025
 
 
+def test_the_earliest_of_the_seeds_that_part_a_text_counts_in_any_order() -> None:
+    second, last = (([1] * n + [9] * (4 - n), [0.5] * 4, [0.01] * 4) for n in (2, 3))
+    for order in ((second, last), (last, second)):
+        floors = floors_of(heads(*order), 2)
+        assert floors is not None
+        assert floors.earliest == {"a": 2}
+
+
 def test_a_jump_to_a_token_that_was_not_kept_is_far() -> None:
     pairs = heads(([1] * 4, [0.5] * 4, [0.01] * 4))
     jumped = replace(pairs[0].other, topk_ids=np.asarray([[1, 9], [7, 8], [1, 9], [1, 9]], np.int32))
