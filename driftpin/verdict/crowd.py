@@ -26,9 +26,7 @@ class Crowd:
     found: Mapping[str, Finding]  # by canary
     asked: int  # canaries that could have done it
     p_value: float  # of so many or more, by what rounding did at blessing
-    least: (
-        float  # share of canaries that a movement of SHIFT yardsticks makes do it: fewer are no shift, however certain
-    )
+    least: float  # share of canaries that a movement of SHIFT yardsticks makes do it; fewer are no shift
     surely: bool = True  # more than that share, and by more than chance
     what: str  # they did, for a sentence
 

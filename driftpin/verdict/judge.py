@@ -57,10 +57,10 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
     circumstances = _known(circumstances)
     floors, repeat, evidence = circumstances.floors, circumstances.repeat, circumstances.evidence
     vote = partial(voted, quorum=circumstances.quorum)
-    told = crowds(comparison, floors)
+    watched = _watched(comparison, circumstances.suite_changed)
+    told = crowds(watched, floors)
     canaries = canary_verdicts(comparison, floors, condemned(told) | farther_canaries(evidence), vote)
     kind = _kind(comparison, circumstances, canaries)
-    watched = _watched(comparison, circumstances.suite_changed)
     texts = texts_of(watched, floors)
     diagnosis = diagnose(watched, evidence, canaries) if kind in DIAGNOSED else None
     return Verdict(
