@@ -88,6 +88,8 @@ def _only_decoded(comparison: Comparison, evidence: ReferenceEvidence) -> str | 
         return None
     scores = [t for t in comparison.changed if t.key.probe is Probe.SCORE]
     scored = bool(scores) or any(key.probe is Probe.SCORE for key in comparison.identical)
-    if not scored or not all(t.identical for t in scores):
+    if not all(t.identical for t in scores):
         return None
+    if not scored:
+        return "only decoding was asked, on an unchanged stack, and the reference only scores"
     return "only decoding moved, on an unchanged stack: every score agrees in every bit, and the reference only scores"
