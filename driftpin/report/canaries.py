@@ -26,7 +26,7 @@ class CanaryLine:
 
     @property
     def why(self) -> str | None:
-        """The naming finding's sentence; None where text is hidden."""
+        """The naming finding's sentence."""
         why = self.findings[0]["why"] if self.findings else None
         return None if why is None else str(why)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from driftpin.comparison.facts import Comparison, TraceComparison
 from driftpin.verdict.binomial import at_least, foreseen
 from driftpin.verdict.floors import QUANTILE, SHIFT, Floors, is_far
-from driftpin.verdict.outcome import Finding, Outcome, tie_limit
+from driftpin.verdict.outcome import CanaryVerdict, Finding, Outcome, tie_limit
 from driftpin.verdict.texts import counts, decoded_canaries
 
 DOUBT = 0.05  # a count less likely than this and likelier than 0.1 % is neither chance nor proof
@@ -33,21 +33,22 @@ class Crowd:
     @property
     def significant(self) -> bool:
         """Rounding does not explain so many, and a movement of SHIFT yardsticks would not make more."""
-        return self._improbable and self._many and self.surely
+        return self._improbable and self.many and self.surely
 
     @property
     def doubtful(self) -> bool:
         """Too many for chance, too few to be sure; or surely too many, and still few."""
         if self.significant or not self.found:
             return False
-        return self.p_value <= DOUBT if self._many else self._improbable
+        return self.p_value <= DOUBT if self.many else self._improbable
 
     @property
     def _improbable(self) -> bool:
         return bool(self.found) and self.p_value <= 1 - QUANTILE
 
     @property
-    def _many(self) -> bool:
+    def many(self) -> bool:
+        """At least as many as a movement of SHIFT yardsticks makes do it on average."""
         return len(self.found) >= self.least * self.asked
 
     @property
@@ -57,15 +58,15 @@ class Crowd:
 
 
 def crowds(comparison: Comparison, floors: Floors | None) -> tuple[Crowd, ...]:
-    """Those that condemn canaries, where blessing measured what they are held against; none where nothing moved."""
+    """Those of which blessing measured what they are held against; none where nothing moved."""
     if not comparison.changed:  # a thousand identical canaries are counted for nobody
         return ()
-    asked = (parted_early(comparison, floors), moved_beyond(comparison, floors))
+    asked = (parted_early(comparison, floors), moved_beyond(comparison, floors), parted_far(comparison, floors))
     return tuple(crowd for crowd in asked if crowd is not None)
 
 
 def condemned(told: Sequence[Crowd]) -> dict[str, Finding]:
-    """By canary: `shifted`, where it is one of too many."""
+    """By canary: why it is one of too many; what parted far is a `flip` already."""
     return {canary: finding for crowd in told if crowd.significant for canary, finding in crowd.found.items()}
 
 
@@ -92,12 +93,12 @@ def moved_beyond(comparison: Comparison, floors: Floors | None) -> Crowd | None:
 
     One that parts at its first token has no mean and is not asked.
     """
-    if floors is None or floors.beyond is None:
+    if floors is None or floors.beyond is None or floors.beyond_yardstick is None:
         return None
     found = {t.key.canary: _beyond(t, floors) for t in _decodes(comparison) if _is_beyond(t, floors)}
     mute = sum(_shared(t) == 0 for t in _decodes(comparison))
     asked = len(decoded_canaries(comparison)) - mute
-    what, least = "decodes moved more than rounding moves them", floors.beyond_yardstick
+    what, least = "decodes moved beyond their limit", floors.beyond_yardstick
     p_value = _by_share(len(found), asked, floors.beyond, floors)
     return Crowd(found=found, asked=asked, p_value=p_value, least=least, what=what)
 
@@ -112,6 +113,15 @@ def parted_far(comparison: Comparison, floors: Floors | None) -> Crowd | None:
     asked = len(decoded_canaries(comparison))
     p_value, least = _by_share(len(found), asked, floors.far_parting, floors), SHIFT * floors.far_parting
     return Crowd(found=found, asked=asked, p_value=p_value, least=least, what=what)
+
+
+def far_flips(
+    comparison: Comparison, floors: Floors | None, canaries: Sequence[CanaryVerdict]
+) -> list[TraceComparison]:
+    """Executions that part far, of canaries that are called flips: where repeats vote, one of them decides nothing."""
+    flipped = {c.canary for c in canaries if Outcome.FLIP in c.outcomes}
+    moved = (t for t in comparison.changed if t.key.canary in flipped)
+    return [] if floors is None else [t for t in moved if is_far_flip(t, floors)]
 
 
 def is_far_flip(trace: TraceComparison, floors: Floors) -> bool:

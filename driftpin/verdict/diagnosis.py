@@ -13,7 +13,7 @@ from driftpin.comparison.facts import Comparison, TraceComparison
 from driftpin.counting import canaries_counted
 from driftpin.environment.environment import Equality
 from driftpin.trace.health import Ill
-from driftpin.verdict.crowd import crowds, is_far_flip, parted_far
+from driftpin.verdict.crowd import Crowd, far_flips
 from driftpin.verdict.evidence import ReferenceEvidence, SignTest, sign_tests
 from driftpin.verdict.floors import SHIFT
 from driftpin.verdict.outcome import CanaryVerdict, Outcome
@@ -50,9 +50,12 @@ class Diagnosis:
 
 
 def diagnose(
-    comparison: Comparison, evidence: ReferenceEvidence | None, canaries: Sequence[CanaryVerdict]
+    comparison: Comparison,
+    evidence: ReferenceEvidence | None,
+    canaries: Sequence[CanaryVerdict],
+    told: Sequence[Crowd] = (),
 ) -> Diagnosis | None:
-    """None where nothing moved."""
+    """None where nothing moved; `told` are the counts of decodes that `canaries` were judged by."""
     if not any(t.movement or t.divergence or t.prompt for t in comparison.changed):
         return None
     if evidence is None:
@@ -62,32 +65,33 @@ def diagnose(
         return _without(evidence.absent or NOT_RUN, tests)
     if unpaired := why_unpaired(comparison, evidence):
         return _without(unpaired, tests)
-    found = _word(comparison, evidence, tests, canaries)
+    found = _word(comparison, evidence, canaries, tests, told)
     return _without(found, tests) if isinstance(found, str) else _told(*found, evidence, tests)
 
 
 def _word(
-    comparison: Comparison, evidence: ReferenceEvidence, tests: Sequence[SignTest], canaries: Sequence[CanaryVerdict]
+    comparison: Comparison,
+    evidence: ReferenceEvidence,
+    canaries: Sequence[CanaryVerdict],
+    tests: Sequence[SignTest],
+    told: Sequence[Crowd],
 ) -> tuple[ChangeClass, str] | str:
     """The word and what it rests on; or, as a string, why there is none."""
-    if moved := _asked_otherwise(comparison) or _reference_moved(evidence) or _only_chosen(comparison, evidence):
-        return ChangeClass.MODEL_OR_INPUT_CHANGE, moved
-    if (
-        defect := _farther(tests)
-        or _crowd(comparison, evidence)
-        or _shifted(canaries)
-        or _far_flip(comparison, evidence)
-    ):
+    far = far_flips(comparison, evidence.native, canaries)
+    if changed := _asked_otherwise(comparison) or _reference_moved(evidence) or _only_chosen(comparison, evidence):
+        return ChangeClass.MODEL_OR_INPUT_CHANGE, changed
+    if defect := _farther(tests) or _crowd(told) or _shifted(canaries) or _far_flip(far, evidence):
         return ChangeClass.NATIVE_PATH_DEFECT, f"the reference stayed calm, {defect}"
-    return why_untold(comparison, evidence, tests) or (ChangeClass.ROUNDING, _calm_sentence(evidence, tests))
+    untold = why_untold(comparison, evidence, tests, told, far)
+    return untold or (ChangeClass.ROUNDING, _calm_sentence(evidence, tests))
 
 
 def _farther(tests: Sequence[SignTest]) -> str | None:
     return next((f"and {test.words}" for test in tests if test.significant), None)
 
 
-def _crowd(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
-    return next((f"while {crowd.words}" for crowd in crowds(comparison, evidence.native) if crowd.significant), None)
+def _crowd(told: Sequence[Crowd]) -> str | None:
+    return next((f"while {crowd.words}" for crowd in told if crowd.significant), None)
 
 
 def _shifted(canaries: Sequence[CanaryVerdict]) -> str | None:
@@ -95,17 +99,13 @@ def _shifted(canaries: Sequence[CanaryVerdict]) -> str | None:
     return f"while {canaries_counted(count)} moved more than rounding does" if count else None
 
 
-def _far_flip(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
+def _far_flip(far: Sequence[TraceComparison], evidence: ReferenceEvidence) -> str | None:
     """A token that parted by more than twice what rounding moves a pair by, or to one that was not even kept.
 
-    Behind a router that chose other experts a jump is as wide as experts differ: there it takes many more canaries than
-    rounding makes jump.
+    Not behind a router that chose other experts: there a jump is as wide as experts differ, and only a count tells.
     """
-    far = [] if evidence.native is None else [t for t in comparison.changed if is_far_flip(t, evidence.native)]
-    if plain := next((t for t in far if not _perhaps_rerouted(t, evidence)), None):
-        return f"while {plain.key.canary} parts by far more than rounding moves two tokens"
-    crowd = parted_far(comparison, evidence.native)
-    return f"while {crowd.words}" if crowd is not None and crowd.significant else None
+    plain = next((trace for trace in far if not _perhaps_rerouted(trace, evidence)), None)
+    return None if plain is None else f"while {plain.key.canary} parts by far more than rounding moves two tokens"
 
 
 def _perhaps_rerouted(trace: TraceComparison, evidence: ReferenceEvidence) -> bool:

@@ -41,7 +41,9 @@ class Floors:
     earliest: Mapping[str, int] | None = None
     far_parting: float | None = None  # share of canaries and seeds that part by more than FAR times F
     beyond: float | None = None  # share of their texts' beginnings whose mean is above the shift limit
-    beyond_yardstick: float = 0.0  # the same above the yardstick: what a movement SHIFT times as large takes beyond
+    beyond_yardstick: float | None = (
+        None  # the same above the yardstick: what a movement SHIFT times as large takes beyond
+    )
 
     def to_json(self) -> dict[str, Any]:
         """As kept in a bundle."""

@@ -58,11 +58,11 @@ def judge(comparison: Comparison, circumstances: Circumstances, policy: Policy) 
     floors, repeat, evidence = circumstances.floors, circumstances.repeat, circumstances.evidence
     vote = partial(voted, quorum=circumstances.quorum)
     watched = _watched(comparison, circumstances.suite_changed)
-    told = crowds(watched, floors)
+    told = () if circumstances.quorum.voting else crowds(watched, floors)  # of repeats, which k of n decide about
     canaries = canary_verdicts(comparison, floors, condemned(told) | farther_canaries(evidence), vote)
     kind = _kind(comparison, circumstances, canaries)
     texts = texts_of(watched, floors)
-    diagnosis = diagnose(watched, evidence, canaries) if kind in DIAGNOSED else None
+    diagnosis = diagnose(watched, evidence, canaries, told) if kind in DIAGNOSED else None
     return Verdict(
         kind=kind,
         severity=_severity(kind, canaries, circumstances, policy),

@@ -4,7 +4,7 @@ Two experts that score alike are exchanged by the least rounding, and then a tok
 jump is as wide as experts differ, whatever the size of the rounding. So such a jump names no block.
 
 This only ever *excuses a block*, on another stack, from being called the place; whether the movement is rounding or a
-defect is not decided by it (`texts.py` counts canaries for that). Hence the share is taken high: see `at_a_tie`.
+defect is not decided by it (`crowd.py` counts canaries for that). Hence the share is taken high: see `at_a_tie`.
 """
 
 from __future__ import annotations

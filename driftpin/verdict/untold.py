@@ -7,24 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from driftpin.comparison.facts import Comparison
+from driftpin.comparison.facts import Comparison, TraceComparison
 from driftpin.trace.probe import Probe
-from driftpin.verdict.crowd import crowds, is_far_flip
+from driftpin.verdict.crowd import Crowd
 from driftpin.verdict.evidence import FARTHER, ReferenceEvidence, SignTest
-from driftpin.verdict.floors import FAR
 
 UNWEIGHED = "no log-probability of the baseline's tokens shows what moved, so the reference has nothing to weigh"
+SMALL = "that is not chance, and no more than a movement of two yardsticks makes do it"
 UNSURE = "too many for chance, too few to be sure; more canaries would tell"
 
 
-def why_untold(comparison: Comparison, evidence: ReferenceEvidence, tests: Sequence[SignTest]) -> str | None:
+def why_untold(
+    comparison: Comparison,
+    evidence: ReferenceEvidence,
+    tests: Sequence[SignTest],
+    told: Sequence[Crowd],
+    far: Sequence[TraceComparison],
+) -> str | None:
     """None where rounding may be said."""
     return (
         (None if tests else UNWEIGHED)
         or _doubtful(tests)
         or _weak(tests)
-        or _crowded(comparison, evidence)
-        or _far_behind_a_router(comparison, evidence)
+        or _crowded(told)
+        or _far_behind_a_router(far)
         or _only_decoded(comparison, evidence)
     )
 
@@ -48,12 +54,12 @@ def _doubtful(tests: Sequence[SignTest]) -> str | None:
 
 
 def _weak(tests: Sequence[SignTest]) -> str | None:
-    """Where a test could not have spoken, a much greater distance is no rounding on its silence.
+    """Where a test could not have spoken, a greater distance in every canary is no rounding on its silence.
 
     That the other probe's test could have is no help: a score knows nothing of the cache that a decode passes through.
     """
     mute = (test for test in tests if test.resolved and test.powerless)
-    far = next((test for test in mute if test.ratio >= FAR and test.farther == test.asked), None)
+    far = next((test for test in mute if test.ratio >= FARTHER and test.farther == test.asked), None)
     if far is None:
         return None
     many = "1 canary is" if far.asked == 1 else f"{far.asked} canaries are"
@@ -61,15 +67,14 @@ def _weak(tests: Sequence[SignTest]) -> str | None:
     return f"{many} too few for the sign test, and {lie} {far.ratio:.3g} times as far"
 
 
-def _crowded(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
+def _crowded(told: Sequence[Crowd]) -> str | None:
     """As many decodes as rounding hardly takes there."""
-    told = (crowd.words for crowd in crowds(comparison, evidence.native) if crowd.doubtful)
-    return next((f"{words}: {UNSURE}" for words in told), None)
+    crowd = next((crowd for crowd in told if crowd.doubtful), None)
+    return None if crowd is None else f"{crowd.words}: {UNSURE if crowd.many else SMALL}"
 
 
-def _far_behind_a_router(comparison: Comparison, evidence: ReferenceEvidence) -> str | None:
+def _far_behind_a_router(far: Sequence[TraceComparison]) -> str | None:
     """Where experts tie, rounding makes a router fall the other way, and so does a small defect."""
-    far = [] if evidence.native is None else [t for t in comparison.changed if is_far_flip(t, evidence.native)]
     if not far:
         return None
     count = f"{len(far)} executions part" if len(far) > 1 else f"{far[0].key.canary} parts"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from verdict_samples import TIE
 
 from driftpin.comparison.facts import Comparison, Divergence, Movement, PromptDifference, TraceComparison
 from driftpin.environment.environment import Equality
@@ -16,6 +17,7 @@ from driftpin.verdict.floors import Floors, RepeatFloor
 from driftpin.verdict.judge import Circumstances, judge
 from driftpin.verdict.kind import VerdictKind
 from driftpin.verdict.outcome import Finding, Outcome
+from driftpin.verdict.quorum import Quorum
 from driftpin.verdict.shift import shift_of
 from driftpin.verdict.texts import Texts, texts_of
 
@@ -30,22 +32,10 @@ FLOORS = Floors(
     parting=dict.fromkeys(NAMES, 0.25),
     far_parting=0.0,
     beyond=0.0,
+    beyond_yardstick=0.0,
 )
 EARLY = replace(FLOORS, earliest=dict.fromkeys(NAMES[:11], 3))  # rounding parts the last one nowhere
 LIMIT = 0.04  # twice the yardstick
-PARTED = Divergence(
-    position=3,
-    baseline_id=1,
-    candidate_id=2,
-    baseline_margin=0.1,
-    candidate_margin=0.1,
-    movement=0.2,
-    missing=None,
-    before="",
-    baseline_text="x",
-    candidate_text="y",
-    both_top=True,
-)
 
 
 def decode(canary: str, size: float, at: Divergence | None = None, shared: int = 3, **parts: Any) -> TraceComparison:
@@ -73,7 +63,7 @@ def comparison(*changed: TraceComparison) -> Comparison:
 
 
 def beyond(count: int, **parts: Any) -> Comparison:
-    return comparison(*(decode(name, 2 * LIMIT, PARTED, **parts) for name in NAMES[:count]))
+    return comparison(*(decode(name, 2 * LIMIT, TIE, **parts) for name in NAMES[:count]))
 
 
 @pytest.mark.parametrize(("count", "significant", "doubtful"), [(2, False, True), (3, False, True), (4, True, False)])
@@ -84,7 +74,7 @@ def test_four_of_twelve_decodes_beyond_their_limit_are_no_rounding(
     crowd = moved_beyond(beyond(count), FLOORS)
     assert crowd is not None
     assert (len(crowd.found), crowd.asked, crowd.significant, crowd.doubtful) == (count, 12, significant, doubtful)
-    assert crowd.words.startswith(f"{count} of 12 decodes moved more than rounding moves them (p = 0.0")
+    assert crowd.words.startswith(f"{count} of 12 decodes moved beyond their limit (p = 0.0")
     found = condemned(crowds(beyond(count), FLOORS))
     assert set(found) == (set(NAMES[:count]) if significant else set())
     if significant:
@@ -115,7 +105,7 @@ def test_an_excess_that_a_thousand_canaries_make_certain_needs_an_effect_too(
 def crowd_of(count: int, asked: int) -> tuple[Crowd, ...]:
     """So many of so many texts part early, jump and move beyond their limits, all under four seeds."""
     names = [f"n{n}" for n in range(asked)]
-    at = replace(PARTED, position=2, movement=9.0)
+    at = replace(TIE, position=2, movement=9.0)
     native = Comparison(
         order=tuple(names),
         changed=tuple(decode(name, 2 * LIMIT, at) for name in names[:count]),
@@ -162,10 +152,14 @@ def test_nothing_beyond_its_limit_is_no_crowd() -> None:
 
 
 def test_a_text_that_parts_at_its_first_token_has_no_mean_and_is_not_asked() -> None:
-    first = [decode(name, 0.0, replace(PARTED, position=0), shared=0) for name in NAMES[4:]]
+    first = [decode(name, 0.0, replace(TIE, position=0), shared=0) for name in NAMES[4:]]
     crowd = moved_beyond(comparison(*(decode(name, 2 * LIMIT) for name in NAMES[:2]), *first), FLOORS)
     assert crowd is not None
     assert (len(crowd.found), crowd.asked) == (2, 4)
+
+
+def test_without_the_share_at_two_yardsticks_there_is_no_effect_to_ask_for() -> None:
+    assert moved_beyond(beyond(12), replace(FLOORS, beyond_yardstick=None)) is None
 
 
 @pytest.mark.parametrize("floors", [None, replace(FLOORS, beyond=None, far_parting=None)])
@@ -197,14 +191,14 @@ def test_only_the_first_decode_alone_of_a_canary_that_was_asked_the_same_counts(
     ("movement", "top", "count"), [(1.1, True, 5), (None, True, 5), (0.9, True, 0), (9.0, False, 0)]
 )
 def test_a_far_flip_is_beyond_twice_f_between_two_arg_maxes(movement: float | None, top: bool, count: int) -> None:
-    far = replace(PARTED, movement=movement, both_top=top)
+    far = replace(TIE, movement=movement, both_top=top)
     crowd = parted_far(comparison(*(decode(name, 0.0, far) for name in NAMES[:5])), FLOORS)
     assert crowd is not None
     assert (len(crowd.found), crowd.significant) == (count, count == 5)
 
 
 def test_a_mixture_whose_pairs_jump_under_rounding_is_allowed_such_jumps() -> None:
-    far = comparison(*(decode(name, 0.0, replace(PARTED, movement=9.0)) for name in NAMES[:5]))
+    far = comparison(*(decode(name, 0.0, replace(TIE, movement=9.0)) for name in NAMES[:5]))
     calm, wild = (parted_far(far, replace(FLOORS, far_parting=share)) for share in (1 / 48, 7 / 48))
     assert calm is not None
     assert wild is not None
@@ -212,7 +206,7 @@ def test_a_mixture_whose_pairs_jump_under_rounding_is_allowed_such_jumps() -> No
 
 
 def early(position: int, count: int, **parts: Any) -> Crowd:
-    at = replace(PARTED, **{"position": position, **parts})
+    at = replace(TIE, **{"position": position, **parts})
     crowd = parted_early(comparison(*(decode(name, 0.0, at) for name in NAMES[:count])), EARLY)
     assert crowd is not None
     return crowd
@@ -234,13 +228,13 @@ def test_eight_of_twelve_texts_that_part_before_every_seed_are_no_rounding(
 
 def test_early_texts_are_drift_although_each_only_ties() -> None:
     known = Circumstances(model=Equality.SAME, stack=Equality.SAME, behaviour=Equality.SAME, floors=EARLY)
-    at = replace(PARTED, position=2)
+    at = replace(TIE, position=2)
     verdict = judge(comparison(*(decode(name, 0.0, at) for name in NAMES[:8])), known, Policy())
     assert (verdict.kind, verdict.counts) == (VerdictKind.DRIFT, {Outcome.SHIFTED: 8, Outcome.IDENTICAL: 4})
 
 
 def test_with_more_seeds_fewer_canaries_do() -> None:
-    native = comparison(*(decode(name, 0.0, replace(PARTED, position=2)) for name in NAMES[:6]))
+    native = comparison(*(decode(name, 0.0, replace(TIE, position=2)) for name in NAMES[:6]))
     four, nine = (parted_early(native, replace(EARLY, seeds=seeds)) for seeds in (4, 9))
     assert four is not None
     assert nine is not None
@@ -258,7 +252,7 @@ def test_where_no_seed_parts_any_parting_is_early_and_where_one_does_later_ones_
 
 def test_a_canary_that_blessing_did_not_score_is_never_early() -> None:
     partly = replace(EARLY, parting={"c00": 0.5})
-    crowd = parted_early(comparison(*(decode(name, 0.0, replace(PARTED, position=0)) for name in NAMES)), partly)
+    crowd = parted_early(comparison(*(decode(name, 0.0, replace(TIE, position=0)) for name in NAMES)), partly)
     assert crowd is not None
     assert set(crowd.found) == {"c00"}
 
@@ -275,14 +269,39 @@ def test_a_crowd_makes_canaries_shifted_and_the_verdict_drift_and_three_do_not()
     assert (loud.kind, loud.counts) == (VerdictKind.DRIFT, {Outcome.SHIFTED: 4, Outcome.IDENTICAL: 8})
 
 
+def test_repeats_that_vote_are_not_counted_by_their_first() -> None:
+    """k of n decide about such a target: the counts ask one decode per canary, its first."""
+    known = Circumstances(
+        model=Equality.SAME, stack=Equality.SAME, behaviour=Equality.SAME, floors=EARLY, quorum=Quorum(k=2, n=3)
+    )
+    early = comparison(*(decode(name, 2 * LIMIT, replace(TIE, position=0)) for name in NAMES))
+    verdict = judge(early, known, Policy())
+    assert (verdict.kind, verdict.counts, verdict.crowds) == (VerdictKind.NUMERIC, {Outcome.NUMERIC: 12}, ())
+
+
+def test_canaries_that_the_suite_redefined_are_not_counted() -> None:
+    known = Circumstances(model=Equality.SAME, stack=Equality.SAME, behaviour=Equality.SAME, floors=FLOORS)
+    redefined = replace(known, suite_changed=frozenset(NAMES[:1]))
+    watched, all_of_them = (judge(beyond(4), asked, Policy()) for asked in (redefined, known))
+    assert [crowd.words.partition(" decodes")[0] for crowd in (*all_of_them.crowds[:1], *watched.crowds[:1])] == [
+        "4 of 12",
+        "3 of 11",
+    ]
+    assert (all_of_them.texts, watched.texts) == (
+        Texts(decoded=12, changed=4, by_rounding=3.0),
+        Texts(decoded=11, changed=3, by_rounding=2.75),
+    )
+    assert (all_of_them.kind, watched.kind) == (VerdictKind.DRIFT, VerdictKind.NUMERIC)
+
+
 def test_texts_that_changed_stand_beside_what_rounding_changes() -> None:
-    changed = comparison(decode("c00", 0.0, PARTED), decode("c01", 0.0))
+    changed = comparison(decode("c00", 0.0, TIE), decode("c01", 0.0))
     assert texts_of(changed, FLOORS) == Texts(decoded=12, changed=1, by_rounding=3.0)
     assert texts_of(changed, None) == Texts(decoded=12, changed=1, by_rounding=None)
     partly = replace(FLOORS, parting={"c00": 0.5})
     assert texts_of(changed, partly) == Texts(decoded=12, changed=1, by_rounding=None)
     assert texts_of(Comparison(order=()), FLOORS) is None
-    crowded_in = decode("c00", 0.0, PARTED, key=TraceKey(canary="c00", probe=Probe.DECODE, shape=Shape.FILLED))
+    crowded_in = decode("c00", 0.0, TIE, key=TraceKey(canary="c00", probe=Probe.DECODE, shape=Shape.FILLED))
     alone = replace(comparison(decode("c01", 0.0)), changed=(crowded_in, decode("c01", 0.0)))
     alone = replace(alone, identical=(*alone.identical, TraceKey(canary="c00", probe=Probe.DECODE)))
     assert texts_of(alone, FLOORS) == Texts(decoded=12, changed=0, by_rounding=3.0)  # in company it parts, alone not
@@ -290,7 +309,7 @@ def test_texts_that_changed_stand_beside_what_rounding_changes() -> None:
 
 def test_the_headline_says_that_texts_changed() -> None:
     known = Circumstances(model=Equality.SAME, stack=Equality.DIFFERENT, behaviour=Equality.SAME, floors=FLOORS)
-    native = comparison(decode("c00", 0.0, PARTED), decode("c01", 0.0, PARTED))
+    native = comparison(decode("c00", 0.0, TIE), decode("c01", 0.0, TIE))
     verdict = judge(native, known, Policy())
     assert verdict.headline == (
         "numeric: 2 tie_flip, 10 identical of 12 canaries; 2 texts changed, where rounding alone changes 3 on average"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from store_samples import head
+from verdict_samples import TIE
 
 from driftpin.comparison.deviation import deviation
 from driftpin.comparison.facts import Divergence, Movement, TraceComparison
@@ -24,20 +25,6 @@ from runner.engines.perturbation import disturbed, units
 
 CANARY = Canary(id="a", prompt="Once upon a time", settings=CanarySettings(max_new_tokens=12))
 FLOORS = Floors(pair=0.25, logprob=0.02, by_canary={"a": 0.03}, blocks={}, samples=100, seeds=4)
-TIE = Divergence(
-    position=3,
-    baseline_id=1,
-    candidate_id=2,
-    baseline_margin=0.1,
-    candidate_margin=0.1,
-    movement=0.2,
-    missing=None,
-    before="",
-    baseline_text="x",
-    candidate_text="y",
-    both_top=True,
-    ulp=0.0625,
-)
 
 
 @pytest.fixture

@@ -328,3 +328,22 @@ def test_bits_say_nothing_on_a_new_stack_or_without_layers() -> None:
     asked = place(trace("a", prompt=PROMPT))
     assert (asked.found, asked.block) == (False, None)
     assert "the input changed" in asked.sentence
+
+
+def test_where_text_is_hidden_findings_say_sizes_and_quote_nothing() -> None:
+    """An output, a prompt's ids, what a check found and what a worker said last may all hold text."""
+    quoting = comparison(
+        trace("flip", divergence=FLIP),
+        trace("check", checks=(replace(CHECK, detail="'secret' is not in it"),), movement=MOVED),
+        trace("prompt", prompt=replace(PROMPT, baseline_ids=(77,), candidate_ids=(78,))),
+        unmeasured=(Unmeasured(key=key("lost"), reason="the worker died at 'secret'"),),
+    )
+    told = {c.canary: c.findings[0] for c in judge(quoting, CALM, Policy()).canaries}
+    assert {name: finding.told(text=False) for name, finding in told.items()} == {
+        "flip": "tokens part at output 4; D = 0.75, the baseline's margin there was 0.5",
+        "check": "check contains: passed before, failed now",
+        "prompt": "prompt ids changed at index 0 (3 ids before, 3 now)",
+        "lost": "the reason is kept in the store, since the suite's text is hidden",
+    }
+    words = {"flip": "'yes' became 'no'", "check": "'secret'", "prompt": "[77] became [78]", "lost": "'secret'"}
+    assert [name for name, finding in told.items() if words[name] not in finding.told(text=True)] == []
